@@ -1,0 +1,29 @@
+# Flags of everything of ours: warnings, sanitizers, hardening, and the tools that only save time.
+add_library(palmshed_options INTERFACE)
+target_compile_options(palmshed_options INTERFACE
+  -Wall -Wextra -Wshadow -Wconversion -Wswitch-enum -Werror)
+
+if(PALMSHED_SANITIZE)
+  target_compile_options(palmshed_options INTERFACE
+    -fsanitize=${PALMSHED_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(palmshed_options INTERFACE -fsanitize=${PALMSHED_SANITIZE})
+elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
+  # The compiler hardening guide of the OpenSSF, as far as g++ 12 knows it.
+  target_compile_options(palmshed_options INTERFACE
+    -D_FORTIFY_SOURCE=3 -D_GLIBCXX_ASSERTIONS -fstack-protector-strong -fstack-clash-protection
+    $<$<STREQUAL:${CMAKE_SYSTEM_PROCESSOR},x86_64>:-fcf-protection=full>)
+  target_link_options(palmshed_options INTERFACE
+    -Wl,-z,relro,-z,now -Wl,-z,noexecstack -Wl,--gc-sections)
+  target_compile_options(palmshed_options INTERFACE -ffunction-sections -fdata-sections)
+endif()
+
+find_program(MOLD mold)
+if(MOLD)
+  target_link_options(palmshed_options INTERFACE -fuse-ld=mold)
+endif()
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+endif()

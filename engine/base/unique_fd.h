@@ -1,0 +1,40 @@
+// Ownership of file descriptors.
+#pragma once
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace palmshed {
+
+/// A descriptor that somebody else owns and keeps open for the duration of the call.
+using BorrowedFd = int;
+
+/// Sole owner of a descriptor; closes it when it goes. A failed close is never retried: on Linux
+/// the descriptor is gone either way (close(2)).
+class UniqueFd {
+ public:
+  UniqueFd() = default;
+  explicit UniqueFd(int fd) : fd_(fd) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept {
+    if (this != &other) reset(std::exchange(other.fd_, -1));
+    return *this;
+  }
+  UniqueFd(const UniqueFd&) = delete;
+  UniqueFd& operator=(const UniqueFd&) = delete;
+  ~UniqueFd() { reset(); }
+
+  BorrowedFd get() const { return fd_; }
+  bool valid() const { return fd_ >= 0; }
+  int release() { return std::exchange(fd_, -1); }
+  void reset(int fd = -1) {
+    if (fd_ >= 0) (void)::close(fd_);
+    fd_ = fd;
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+}  // namespace palmshed

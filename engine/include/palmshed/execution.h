@@ -1,0 +1,89 @@
+// A command that runs, or ran, in a sandbox.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "palmshed/error.h"
+#include "palmshed/export.h"
+#include "palmshed/options.h"
+#include "palmshed/result.h"
+#include "palmshed/units.h"
+
+namespace palmshed {
+
+namespace run {
+class ExecutionState;
+}
+
+inline namespace v1 {
+
+/// A cheap handle on an execution, copyable and usable from any thread. Dropping every handle ends
+/// nothing. When the engine or the sandbox goes, a running execution ends as cancelled and handles
+/// keep answering with its result.
+class PALMSHED_EXPORT Execution {
+ public:
+  /// Made by Sandbox::Start.
+  explicit Execution(std::shared_ptr<run::ExecutionState> state);
+
+  /// `exec_` and lower-case hex digits.
+  std::string_view id() const;
+  /// `sandbox://execution/<id>`
+  std::string uri() const;
+  /// The state at this moment.
+  Status status() const;
+  /// -1 while running.
+  int exit_code() const;
+  /// Live while running.
+  Millis duration() const;
+  /// True once the wall-clock limit has ended it.
+  bool timed_out() const;
+  /// What is known at this moment.
+  ExecMetadata metadata() const;
+  /// The tail of standard output so far.
+  Captured out() const;
+  /// The tail of standard error so far.
+  Captured err() const;
+  /// The tails of both streams so far: standard output, then standard error.
+  std::string logs() const;
+
+  /// Waits for the end and returns the result. A stop request cancels the execution; the result
+  /// still comes. May be called again and by many threads. Errors: CONFLICT on the engine's thread.
+  Result<ExecResult> Wait(std::stop_token stop = {}) const;
+  /// The result, or nullopt when it is still running after `limit`.
+  std::optional<ExecResult> WaitFor(Millis limit) const;
+  /// The result if it has ended.
+  std::optional<ExecResult> result() const;
+  /// A descriptor that turns readable when the execution has ended: for poll, libuv, Asio, Qt.
+  /// Borrowed: valid while a handle exists. -1 when no descriptor could be had.
+  int ready_fd() const;
+
+  /// Copies output from byte `cursor` of a stream into `into` and returns how many bytes; 0 at the
+  /// end of the stream. Waits for output up to `wait` (absent: for ever), then answers OVERLOADED.
+  /// INVALID_OPTIONS when the bytes at `cursor` are no longer kept.
+  Result<std::size_t> Read(Stream stream, std::uint64_t cursor, std::span<std::byte> into,
+                           std::optional<Millis> wait = {}) const;
+  /// Queues bytes for the program's standard input (ExecOptions::stdin_pipe); never blocks.
+  /// OVERLOADED when more than 16 MiB are queued; CONFLICT when there is no pipe or it is closed.
+  Result<void> Write(std::span<const std::byte> bytes);
+  /// Ends standard input after what is queued. Idempotent.
+  Result<void> CloseStdin();
+  /// Sends a signal to the main process. CONFLICT when it has ended.
+  Result<void> Signal(int signal);
+  /// Changes the terminal's size. UNSUPPORTED without a terminal.
+  Result<void> Resize(TerminalSize size);
+  /// Ends it: SIGTERM to all of its processes, SIGKILL after one second. Idempotent; does not wait.
+  Result<void> Cancel();
+
+ private:
+  std::shared_ptr<run::ExecutionState> state_;
+};
+
+}  // namespace v1
+}  // namespace palmshed

@@ -1,0 +1,77 @@
+// A request, the sandbox's defaults and what the backend offers, turned into a plan with nothing
+// optional left; or a refusal. No kernel call happens here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "palmshed/error.h"
+#include "palmshed/json.h"
+#include "palmshed/options.h"
+#include "palmshed/units.h"
+
+namespace palmshed::plan {
+
+inline constexpr Bytes kDefaultMaxOutput{16U << 20};
+inline constexpr std::size_t kMaxCommandBytes = 131071;  ///< One argument's limit, execve(2).
+inline constexpr char kWorkspace[] = "/workspace";
+
+/// What a backend can enforce on this host, found out before the first plan. A control that is not
+/// on offer is refused with the reason and remedy given here.
+struct Offer {
+  struct Missing {
+    std::string reason;
+    std::string remedy;
+  };
+  std::string backend;
+  bool private_view = false;  ///< A file view of its own.
+  Missing private_view_missing{};
+  bool filtered_view = false;  ///< The weaker rung: workspace at its host path.
+  bool network_disabled = false;
+  Missing network_missing{};
+  bool host_loopback_guarded = false;  ///< With "allow": abstract sockets of the host are scoped.
+  bool groups_dropped = false;
+  bool fresh_proc = false;  ///< A /proc of its own can be mounted.
+  Missing proc_missing{};
+  std::vector<std::string> search_path{};  ///< PATH inside: fixed directories plus runtimes found.
+  Env runtime_env{};                       ///< Variables that the runtimes need, e.g. RUSTUP_HOME.
+};
+
+/// A sandbox as it will be made.
+struct SandboxPlan {
+  std::string backend;
+  Network network = Network::kDisabled;
+  bool private_view = true;  ///< False: the caller opted out, or the rung is filtered.
+  bool filtered_view = false;
+  bool proc = true;        ///< False only when `degraded` names it.
+  Env env{};               ///< Complete: defaults, runtimes, the caller's on top.
+  std::string work_dir{};  ///< Relative to the workspace; empty: the workspace itself.
+  Millis timeout{0};       ///< Zero: none. Default and ceiling.
+  Bytes max_output = kDefaultMaxOutput;  ///< Default and ceiling.
+  std::string name{};
+  std::vector<std::pair<std::string, std::string>> labels{};
+  std::vector<std::string> weaker{};  ///< Controls that are weaker and were named in `degraded`.
+};
+
+enum class StdinKind : std::uint8_t { kNull, kPipe };
+
+/// One execution as it will be started.
+struct ExecPlan {
+  std::vector<std::string> argv;
+  std::vector<std::string> paths;  ///< Candidates to execute, in order.
+  std::vector<std::string> env;    ///< "NAME=value", no name twice.
+  std::string work_dir;            ///< Relative to the workspace; empty: the workspace itself.
+  Millis timeout{0};
+  Bytes max_output = kDefaultMaxOutput;
+  StdinKind stdin_kind = StdinKind::kNull;
+  bool close_stdin = false;  ///< After `stdin_bytes`.
+};
+
+/// INVALID_OPTIONS or UNSUPPORTED, before anything is made.
+Result<SandboxPlan> PlanSandbox(const SandboxOptions& options, const Offer& offer);
+/// INVALID_OPTIONS or UNSUPPORTED, before anything runs.
+Result<ExecPlan> PlanExec(const ExecRequest& request, const SandboxPlan& sandbox);
+
+}  // namespace palmshed::plan
