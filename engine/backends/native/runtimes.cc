@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <ranges>
+#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -111,7 +112,9 @@ class Finder {
   Runtimes Find() && {
     for (const std::string& entry : Split(search_.path, ":") | std::views::take(kMaxEntries)) {
       if (!entry.starts_with('/')) continue;
-      if (auto directory = Resolve(entry); directory && IsDirectory(*directory)) Enter(*directory);
+      const auto directory = Resolve(entry);
+      if (!directory || !IsDirectory(*directory) || !entered_.insert(*directory).second) continue;
+      Enter(*directory);
     }
     for (const std::string_view fixed : kFixedPath) AddToPath(std::string(fixed));
     return std::move(found_);
@@ -323,6 +326,7 @@ class Finder {
 
   const RuntimeSearch& search_;
   std::vector<std::string> homes_;
+  std::set<std::string> entered_;
   Runtimes found_;
 };
 
