@@ -45,7 +45,7 @@ def file_name(compound: Declaration) -> str:
 def summary(compound: Declaration) -> str:
     """The first sentence about it."""
     words = compound.brief or compound.details or "Functions, enumerations and constants."
-    return re.split(r"(?<=[.:]) ", words.replace("\n", " "), maxsplit=1)[0]
+    return re.split(r"(?<=\.) ", words.replace("\n", " "), maxsplit=1)[0]
 
 
 def write_pages(compounds: list[Declaration], directory: Path) -> None:
