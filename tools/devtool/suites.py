@@ -68,7 +68,7 @@ SUITES: tuple[Suite, ...] = (
     Suite("layers", lambda: [python("lint.layers")], one_check),
     Suite("sizes", lambda: [python("lint.sizes")], one_check),
     Suite("formatting", lambda: [python("lint.formatting")], one_check),
-    Suite("documents", lambda: [python("lint.doc_links")], one_check),
+    Suite("documents", lambda: [python("lint.doc_links"), python("lint.error_pages")], one_check),
     Suite("api-reference", lambda: [api_reference()], one_check),
     Suite("build", lambda: configure_and_build("dev"), one_check),
     Suite("child-symbols", lambda: [python("devtool.helper", "dev")], one_check, needs="build"),
