@@ -12,6 +12,7 @@
 
 #include "base/loop.h"
 #include "base/unique_fd.h"
+#include "base/worker.h"
 #include "palmshed/capabilities.h"
 #include "palmshed/error.h"
 #include "palmshed/options.h"
@@ -45,6 +46,8 @@ struct Stdio {
 class BackendSandbox {
  public:
   virtual ~BackendSandbox() = default;
+  /// Ends every process at once; does not wait. Idempotent.
+  virtual void Kill() = 0;
   /// Starts an execution; `ended` runs exactly once, on the loop's thread, when all of its
   /// processes are dead and reaped. An error means that it was not started and `ended` never runs.
   virtual Result<std::uint32_t> Start(const plan::ExecPlan& plan, Stdio stdio,
@@ -78,7 +81,8 @@ class Backend {
 
 /// What every backend is made with.
 struct BackendContext {
-  Loop* loop;  ///< Outlives the backend.
+  Loop* loop;      ///< Outlives the backend, as do the others.
+  Worker* worker;  ///< For deleting files.
   const EngineOptions* options;
   std::function<void(const Event&)> emit;
 };
