@@ -29,6 +29,7 @@
 #include "base/result.h"
 #include "base/sys.h"
 #include "base/unique_fd.h"
+#include "child/image.h"
 #include "child/step_names.h"
 #include "child/wire.h"
 #include "palmshed/capabilities.h"
@@ -53,6 +54,7 @@ class NativeBackend final : public Backend {
                                                  const plan::SandboxPlan& plan,
                                                  std::function<void()> lost) override;
   Result<Capabilities> Describe() override;
+  std::span<const std::byte> ProbeProgram() const override { return child::HelperImage(); }
 
  private:
   /// A copy: it stays usable when another thread replaces a launcher that has died.
