@@ -65,7 +65,7 @@ const std::vector<Proof>& Proofs() {
        "programs could see and signal the host's processes"},
       {"privileges",
        "user namespace, no_new_privs, empty capability sets, seccomp",
-       {"become_root", "new_user_namespace", "mount", "keyring", "bpf", "io_uring"},
+       {"become_root", "new_user_namespace", "mount", "keyring", "io_uring"},
        {"own_child"},
        "programs could use kernel interfaces that contained programs never need"}};
   return kProofs;

@@ -15,7 +15,7 @@
 #include "base/unique_fd.h"
 #include "palmshed/error.h"
 
-namespace palmshed::native {
+namespace palmshed::backends::native {
 namespace {
 
 /// The sandboxes of which anything is left, by what of them was seen.
@@ -70,4 +70,4 @@ Result<Collection> CollectDead(BorrowedFd root) {
   return collection;
 }
 
-}  // namespace palmshed::native
+}  // namespace palmshed::backends::native
