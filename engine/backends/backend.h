@@ -12,7 +12,6 @@
 
 #include "base/loop.h"
 #include "base/unique_fd.h"
-#include "base/worker.h"
 #include "palmshed/capabilities.h"
 #include "palmshed/error.h"
 #include "palmshed/options.h"
@@ -81,8 +80,7 @@ class Backend {
 
 /// What every backend is made with.
 struct BackendContext {
-  Loop* loop;      ///< Outlives the backend, as do the others.
-  Worker* worker;  ///< For deleting files.
+  Loop* loop;  ///< Outlives the backend.
   const EngineOptions* options;
   std::function<void(const Event&)> emit;
 };

@@ -61,10 +61,6 @@ class Launcher {
   bool gone_ = false;
 };
 
-/// The helper program in a sealed memfd; where the kernel refuses to execute those, in an unlinked
-/// file of `directory`. UNSUPPORTED naming the sysctl where neither works.
-Result<UniqueFd> MakeHelper(const std::string& directory);
-
 /// An Error for a step of the helper that failed.
 Error StepError(ErrorCode code, child::Step step, int sys_errno, std::uint32_t detail);
 
