@@ -65,10 +65,13 @@ def api_reference() -> Command:
 
 SUITES: tuple[Suite, ...] = (
     Suite("tools", lambda: [unittests("tools", "tools")], by_unittest),
+    Suite("schemas", lambda: [unittests("spec", "spec")], by_unittest),
     Suite("layers", lambda: [python("lint.layers")], one_check),
     Suite("sizes", lambda: [python("lint.sizes")], one_check),
     Suite("formatting", lambda: [python("lint.formatting")], one_check),
-    Suite("documents", lambda: [python("lint.doc_links"), python("lint.error_pages")], one_check),
+    Suite("documents", lambda: [python("lint.doc_links")], one_check),
+    Suite("document-code", lambda: [python("lint.doc_code")], one_check),
+    Suite("error-pages", lambda: [python("lint.error_pages")], one_check),
     Suite("api-reference", lambda: [api_reference()], one_check),
     Suite("build", lambda: configure_and_build("dev"), one_check),
     Suite("child-symbols", lambda: [python("devtool.helper", "dev")], one_check, needs="build"),
@@ -88,7 +91,17 @@ SUITES: tuple[Suite, ...] = (
     Suite("package", lambda: [python("devtool.package", "release")], by_lines, needs="release"),
 )
 
-LINTS = ("layers", "sizes", "formatting", "documents", "api-reference", "build", "child-symbols")
+LINTS = (
+    "layers",
+    "sizes",
+    "formatting",
+    "documents",
+    "document-code",
+    "error-pages",
+    "api-reference",
+    "build",
+    "child-symbols",
+)
 
 
 def applicable() -> list[Suite]:
