@@ -44,11 +44,10 @@ Result<backends::Backend*> EngineState::FindBackend(std::string_view name) {
   if (const auto found = backends_.find(name); found != backends_.end()) {
     return found->second.get();
   }
-  PALMSHED_TRY(auto made, backends::MakeBackend(
-                              name, {.loop = loop_.get(),
-                                     .worker = worker_.get(),
-                                     .options = &options_,
-                                     .emit = [this](Event event) { Emit(std::move(event)); }}));
+  const backends::BackendContext context{.loop = loop_.get(),
+                                         .options = &options_,
+                                         .emit = [this](Event event) { Emit(std::move(event)); }};
+  PALMSHED_TRY(auto made, backends::MakeBackend(name, context));
   return (backends_[std::string(name)] = std::move(made)).get();
 }
 

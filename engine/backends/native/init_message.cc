@@ -3,6 +3,7 @@
 #include <linux/filter.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>

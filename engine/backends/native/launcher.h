@@ -19,8 +19,8 @@ namespace palmshed::backends::native {
 
 /// How a launcher is set up; see child/wire.h.
 struct LauncherSetup {
-  std::string uid_map;
-  std::string gid_map;
+  std::string uid_map{};
+  std::string gid_map{};
   std::uint32_t stage_flags = 0;
   std::uint32_t launcher_flags = 0;
   std::uint32_t view_entries = 0;
