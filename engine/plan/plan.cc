@@ -50,7 +50,7 @@ Result<void> PlanNetwork(const SandboxOptions& options, const Offer& offer, Sand
     case Network::kProxy:
       return RefusePending(true, "network \"proxy\"");
   }
-  PALMSHED_CHECK(false && "a value of Network");
+  PALMSHED_UNREACHABLE();
 }
 
 Result<void> RefusePendingOptions(const SandboxOptions& options) {
