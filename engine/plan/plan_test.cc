@@ -227,7 +227,7 @@ TEST(PlanSandbox, WhatNoBackendHasIsRefusedAndNotIgnored) {
       {[](auto& o) { o.mounts = {{.source = "/srv", .target = "/data"}}; }, "mounts"},
       {[](auto& o) { o.storage = Storage::kMemory; }, "storage"},
       {[](auto& o) { o.storage = Storage::kLoop; }, "storage"},
-      {[](auto& o) { o.network = Network::kProxy; }, "network \"proxy\""},
+      {[](auto& o) { o.network = Network::kProxy; }, "network"},
       {[](auto& o) { o.network_allow = {"example.org"}; }, "networkAllow"},
       {[](auto& o) { o.proxy_url = "http://p"; }, "proxyUrl"},
       {[](auto& o) { o.idle_timeout = 1ms; }, "idleTimeout"},
