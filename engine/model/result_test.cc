@@ -4,6 +4,7 @@
 
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
+#include <cerrno>
 #include <chrono>
 #include <string>
 #include <string_view>
@@ -84,6 +85,26 @@ TEST(ResultJson, ALimitHitKeepsTheResultAndCarriesTheError) {
   EXPECT_EQ(error.at("recoverable"), true);
   EXPECT_EQ(document.at("stdout"), "so far");
   EXPECT_EQ(document.at("metadata").at("signal"), 9);
+}
+
+TEST(ResultJson, AProgramThatDidNotStartIsExplained) {  // C055
+  const auto document = boost::json::parse(ToJson(ExecResult{
+      .status = Status::kFailed,
+      .termination = {.cause = Cause::kStartupFailed, .stage = "exec", .sys_errno = ENOENT}}));
+  const auto& error = document.at("error");
+  EXPECT_EQ(error.at("code"), "EXEC_FAILED");
+  EXPECT_EQ(error.at("errno"), ENOENT);
+  EXPECT_EQ(error.at("message"),
+            "The program could not be started: exec: No such file or directory.");
+}
+
+TEST(FilesJson, NamesAreBytes) {
+  const auto entry = boost::json::parse(ToJson(DirEntry{
+      .name = "\xFF", .stat = {.type = FileType::kSymlink, .size = Bytes{3}, .mode = 0640}}));
+  EXPECT_EQ(entry.at("name"), "/w==");
+  EXPECT_EQ(entry.at("nameEncoding"), "base64");
+  EXPECT_EQ(entry.at("type"), "symlink");
+  EXPECT_EQ(entry.at("mode"), 0640);
 }
 
 TEST(ErrorJson, TextThatIsNotUtf8IsReplaced) {
