@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -45,6 +46,8 @@ struct Stdio {
 class BackendSandbox {
  public:
   virtual ~BackendSandbox() = default;
+  /// Ends every process at once; does not wait. Idempotent.
+  virtual void Kill() = 0;
   /// Starts an execution; `ended` runs exactly once, on the loop's thread, when all of its
   /// processes are dead and reaped. An error means that it was not started and `ended` never runs.
   virtual Result<std::uint32_t> Start(const plan::ExecPlan& plan, Stdio stdio,
@@ -74,6 +77,9 @@ class Backend {
                                                          std::function<void()> lost) = 0;
   /// The facts that need no test: kinds and mechanisms. Flags come from self-tests (run/self_test).
   virtual Result<Capabilities> Describe() = 0;
+  /// A program for sandboxes of this backend that tries what run/self_test.h wants to know: it is
+  /// run as `probe attempts FILE SOCKET ABSTRACT_NAME PORT PID` and as `probe echo`.
+  virtual std::span<const std::byte> ProbeProgram() const = 0;
 };
 
 /// What every backend is made with.
