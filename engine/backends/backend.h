@@ -13,6 +13,7 @@
 
 #include "base/loop.h"
 #include "base/unique_fd.h"
+#include "base/worker.h"
 #include "palmshed/capabilities.h"
 #include "palmshed/error.h"
 #include "palmshed/options.h"
@@ -84,7 +85,8 @@ class Backend {
 
 /// What every backend is made with.
 struct BackendContext {
-  Loop* loop;  ///< Outlives the backend.
+  Loop* loop;      ///< Outlives the backend, as does the next.
+  Worker* worker;  ///< For work that nobody waits for.
   const EngineOptions* options;
   std::function<void(const Event&)> emit;
 };

@@ -45,6 +45,7 @@ Result<backends::Backend*> EngineState::FindBackend(std::string_view name) {
     return found->second.get();
   }
   const backends::BackendContext context{.loop = loop_.get(),
+                                         .worker = worker_.get(),
                                          .options = &options_,
                                          .emit = [this](Event event) { Emit(std::move(event)); }};
   PALMSHED_TRY(auto made, backends::MakeBackend(name, context));
