@@ -76,9 +76,9 @@ class Backend {
   virtual Result<std::unique_ptr<BackendSandbox>> Create(const std::string& id,
                                                          const plan::SandboxPlan& plan,
                                                          std::function<void()> lost) = 0;
-  /// The facts that need no test: kinds and mechanisms. Flags come from self-tests (run/self_test).
+  /// The facts that need no test: kinds and mechanisms. Flags come from self-tests (run/selftest).
   virtual Result<Capabilities> Describe() = 0;
-  /// A program for sandboxes of this backend that tries what run/self_test.h wants to know: it is
+  /// A program for sandboxes of this backend that tries what run/selftest.h wants to know: it is
   /// run as `probe attempts FILE SOCKET ABSTRACT_NAME PORT PID` and as `probe echo`.
   virtual std::span<const std::byte> ProbeProgram() const = 0;
 };

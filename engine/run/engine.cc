@@ -22,7 +22,7 @@
 #include "plan/plan.h"
 #include "run/ids.h"
 #include "run/sandbox.h"
-#include "run/self_test.h"
+#include "run/selftest.h"
 
 namespace palmshed::run {
 
