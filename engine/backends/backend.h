@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -77,12 +78,15 @@ class Backend {
                                                          std::function<void()> lost) = 0;
   /// The facts that need no test: kinds and mechanisms. Flags come from self-tests (run/self_test).
   virtual Result<Capabilities> Describe() = 0;
+  /// A program for sandboxes of this backend that tries what run/self_test.h wants to know: it is
+  /// run as `probe attempts FILE SOCKET ABSTRACT_NAME PORT PID` and as `probe echo`.
+  virtual std::span<const std::byte> ProbeProgram() const = 0;
 };
 
 /// What every backend is made with.
 struct BackendContext {
-  Loop* loop;      ///< Outlives the backend, as do the others.
-  Worker* worker;  ///< For deleting files.
+  Loop* loop;      ///< Outlives the backend, as does the next.
+  Worker* worker;  ///< For work that nobody waits for.
   const EngineOptions* options;
   std::function<void(const Event&)> emit;
 };

@@ -22,6 +22,7 @@
 #include "plan/plan.h"
 #include "run/ids.h"
 #include "run/sandbox.h"
+#include "run/self_test.h"
 
 namespace palmshed::run {
 
@@ -43,11 +44,11 @@ Result<backends::Backend*> EngineState::FindBackend(std::string_view name) {
   if (const auto found = backends_.find(name); found != backends_.end()) {
     return found->second.get();
   }
-  PALMSHED_TRY(auto made, backends::MakeBackend(
-                              name, {.loop = loop_.get(),
-                                     .worker = worker_.get(),
-                                     .options = &options_,
-                                     .emit = [this](Event event) { Emit(std::move(event)); }}));
+  const backends::BackendContext context{.loop = loop_.get(),
+                                         .worker = worker_.get(),
+                                         .options = &options_,
+                                         .emit = [this](Event event) { Emit(std::move(event)); }};
+  PALMSHED_TRY(auto made, backends::MakeBackend(name, context));
   return (backends_[std::string(name)] = std::move(made)).get();
 }
 
@@ -94,6 +95,20 @@ Result<std::shared_ptr<SandboxState>> EngineState::CreateSandbox(const SandboxOp
   }
   (void)sandbox->Destroy();  // The engine was shut down meanwhile.
   return std::unexpected(Error{.code = ErrorCode::kBackendLost, .message = "the engine is gone"});
+}
+
+Result<Capabilities> EngineState::GetCapabilities(std::string_view name, bool live) {
+  PALMSHED_TRY(backends::Backend * backend, FindBackend(name));
+  if (!live) {
+    const std::lock_guard lock(mu_);
+    if (const auto found = tested_.find(name); found != tested_.end()) return found->second;
+  }
+  PALMSHED_TRY(Capabilities tested, SelfTest(*backend, [this](const SandboxOptions& options) {
+                 return CreateSandbox(options);
+               }));
+  const std::lock_guard lock(mu_);
+  tested_[std::string(name)] = tested;
+  return tested;
 }
 
 void EngineState::Abandon(std::shared_ptr<SandboxState> sandbox) {

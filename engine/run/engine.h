@@ -47,6 +47,7 @@ class EngineState : public std::enable_shared_from_this<EngineState> {
   bool closed_ = false;
   std::map<std::string, std::unique_ptr<backends::Backend>, std::less<>> backends_;
   std::map<std::string, std::shared_ptr<SandboxState>> sandboxes_;
+  std::map<std::string, Capabilities, std::less<>> tested_;  ///< For capabilities() only.
   std::unique_ptr<Worker> worker_;
 };
 

@@ -19,8 +19,8 @@ namespace palmshed::backends::native {
 
 /// How a launcher is set up; see child/wire.h.
 struct LauncherSetup {
-  std::string uid_map;
-  std::string gid_map;
+  std::string uid_map{};
+  std::string gid_map{};
   std::uint32_t stage_flags = 0;
   std::uint32_t launcher_flags = 0;
   std::uint32_t view_entries = 0;
@@ -60,10 +60,6 @@ class Launcher {
   std::uint32_t sequence_ = 0;
   bool gone_ = false;
 };
-
-/// The helper program in a sealed memfd; where the kernel refuses to execute those, in an unlinked
-/// file of `directory`. UNSUPPORTED naming the sysctl where neither works.
-Result<UniqueFd> MakeHelper(const std::string& directory);
 
 /// An Error for a step of the helper that failed.
 Error StepError(ErrorCode code, child::Step step, int sys_errno, std::uint32_t detail);

@@ -153,7 +153,7 @@ Result<void> NativeSandbox::Destroy() {
   // reaped (pid_namespaces(7)).
   PALMSHED_TRY_VOID(sys::WaitReadable(parts_.pidfd.get(), -1));
   parts_.loop->Run([this] { OnDead(); });
-  return parts_.home.Remove(*parts_.worker);
+  return parts_.home.Remove();
 }
 
 // ---- On the loop's thread.

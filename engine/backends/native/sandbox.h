@@ -11,10 +11,10 @@
 #include <string>
 
 #include "backends/backend.h"
+#include "backends/native/launcher.h"
 #include "backends/native/state.h"
 #include "base/loop.h"
 #include "base/unique_fd.h"
-#include "base/worker.h"
 #include "child/wire.h"
 #include "palmshed/error.h"
 #include "plan/plan.h"
@@ -27,7 +27,7 @@ class NativeSandbox final : public BackendSandbox {
  public:
   struct Parts {
     Loop* loop;
-    Worker* worker;
+    std::shared_ptr<Launcher> launcher;  ///< Lives as long as its sandboxes.
     UniqueFd socket;
     UniqueFd pidfd;
     SandboxHome home;

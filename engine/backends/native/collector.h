@@ -1,0 +1,23 @@
+// Clears away what sandboxes left whose engine died before it could.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "palmshed/error.h"
+
+namespace palmshed::backends::native {
+
+/// What one pass of a collector did.
+struct Collection {
+  std::vector<std::string> removed;  ///< Ids, each sandbox once.
+  std::vector<Error> failures;       ///< One for each that could not be removed.
+};
+
+/// Deletes every sandbox in the directory of workspaces whose lock nobody holds, and directories
+/// that have none. A live sandbox, or one that is being made, is never touched; names that are not
+/// ours neither. Any number of collectors may run at once. Blocks.
+Result<Collection> CollectDead(BorrowedFd root);
+
+}  // namespace palmshed::backends::native

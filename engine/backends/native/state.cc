@@ -1,0 +1,165 @@
+#include "backends/native/state.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <expected>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "backends/native/state_paths.h"
+#include "base/result.h"
+#include "base/sys.h"
+#include "base/sys_files.h"
+#include "base/unique_fd.h"
+#include "palmshed/error.h"
+#include "workspace/remove_tree.h"
+#include "workspace/resolve.h"
+
+namespace palmshed::backends::native {
+namespace {
+
+constexpr std::string_view kPrefix = "sbx_";
+constexpr std::size_t kDigits = 16;
+constexpr std::string_view kLockSuffix = ".lock";
+constexpr std::string_view kTrashSuffix = ".trash";
+constexpr int kMaxAttempts = 8;
+
+std::string LockName(const std::string& id) { return id + std::string(kLockSuffix); }
+std::string TrashName(const std::string& id) { return id + std::string(kTrashSuffix); }
+
+/// True while `name` is still the file that `fd` has open.
+Result<bool> IsStill(BorrowedFd root, const std::string& name, BorrowedFd fd) {
+  PALMSHED_TRY(const struct stat opened, sys::Fstat(fd));
+  auto named = sys::FstatAt(root, name, AT_SYMLINK_NOFOLLOW);
+  if (!named && named.error().sys_errno == ENOENT) return false;
+  if (!named) return std::unexpected(std::move(named.error()));
+  return opened.st_dev == named->st_dev && opened.st_ino == named->st_ino;
+}
+
+/// A lock file with its lock taken. A collector that comes between making and locking finds it free
+/// and deletes it; then the lock is worth nothing, and is made again.
+Result<UniqueFd> MakeLock(BorrowedFd root, const std::string& name) {
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    PALMSHED_TRY(UniqueFd fd,
+                 sys::OpenAt(root, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
+    // Waits for no more than that collector's unlink.
+    PALMSHED_TRY_VOID(sys::Flock(fd.get(), LOCK_EX));
+    PALMSHED_TRY(const bool still, IsStill(root, name, fd.get()));
+    if (still) return fd;
+  }
+  return std::unexpected(SysError("flock", EBUSY, name));
+}
+
+Result<void> MakePlace(BorrowedFd home, const std::string& name, workspace::Owner owner,
+                       mode_t mode) {
+  PALMSHED_TRY_VOID(sys::MkdirAt(home, name, 0700));
+  PALMSHED_TRY(const UniqueFd fd, sys::OpenAt(home, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  if (owner) PALMSHED_TRY_VOID(sys::Fchown(fd.get(), *owner, *owner));
+  return sys::Fchmod(fd.get(), mode);
+}
+
+Error OnDisk(const Error& cause, const std::string& id) {
+  if (cause.sys_errno == EEXIST) {
+    return Error{.code = ErrorCode::kConflict, .message = id + " exists already", .op = cause.op};
+  }
+  if (cause.code == ErrorCode::kOverloaded) return cause;
+  return SysError(ErrorCode::kFsError, cause.op, cause.sys_errno, id);
+}
+
+}  // namespace
+
+Result<std::string> NewSandboxId() {
+  PALMSHED_TRY(const std::string digits, sys::RandomHex(kDigits));
+  return std::string(kPrefix) + digits;
+}
+
+bool IsSandboxId(std::string_view text) {
+  if (!text.starts_with(kPrefix) || text.size() != kPrefix.size() + kDigits) return false;
+  return std::ranges::all_of(text.substr(kPrefix.size()), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+  });
+}
+
+std::optional<StateName> ParseStateName(std::string_view name) {
+  StateName parsed{.id = std::string(name.substr(0, kPrefix.size() + kDigits)),
+                   .kind = StateName::Kind::kHome};
+  if (!IsSandboxId(parsed.id)) return std::nullopt;
+  const std::string_view suffix = name.substr(parsed.id.size());
+  if (suffix == kLockSuffix) parsed.kind = StateName::Kind::kLock;
+  if (suffix == kTrashSuffix) parsed.kind = StateName::Kind::kTrash;
+  if (!suffix.empty() && parsed.kind == StateName::Kind::kHome) return std::nullopt;
+  return parsed;
+}
+
+SandboxHome::SandboxHome(const HostDirectory& root, std::string id, UniqueFd lock)
+    : root_(&root), id_(std::move(id)), lock_(std::move(lock)) {}
+
+Result<SandboxHome> SandboxHome::Create(const HostDirectory& root, std::string id,
+                                        workspace::Owner owner) {
+  PALMSHED_CHECK(IsSandboxId(id));
+  auto lock = MakeLock(root.fd.get(), LockName(id));
+  if (!lock) return std::unexpected(OnDisk(lock.error(), id));
+  SandboxHome home(root, std::move(id), std::move(*lock));
+  if (auto made = home.MakeDirectories(owner); !made) {
+    // The failure to report is the first one; what stays is left to a collector.
+    (void)home.Remove();
+    return std::unexpected(OnDisk(made.error(), home.id_));
+  }
+  return home;
+}
+
+Result<void> SandboxHome::MakeDirectories(workspace::Owner owner) const {
+  const BorrowedFd root = root_->fd.get();
+  PALMSHED_TRY_VOID(sys::MkdirAt(root, id_, 0700));
+  PALMSHED_TRY(const UniqueFd home, sys::OpenAt(root, id_, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  PALMSHED_TRY_VOID(MakePlace(home.get(), "workspace", owner, 0700));
+  // Programs expect the usual mode of /tmp; nobody else can reach it through its parent.
+  return MakePlace(home.get(), "tmp", owner, 01777);
+}
+
+UniqueFd SandboxHome::TakeLock() { return std::move(lock_); }
+
+Result<void> SandboxHome::Remove() {
+  auto removed = RemoveHome(root_->fd.get(), id_);
+  if (!removed) return std::unexpected(OnDisk(removed.error(), id_));
+  lock_.reset();
+  return {};
+}
+
+Result<void> RemoveHome(BorrowedFd root, const std::string& id) {
+  const std::string trash = TrashName(id);
+  auto renamed = sys::RenameAt(root, id, root, trash);
+  if (!renamed && renamed.error().sys_errno != ENOENT) {
+    // Trash of the same sandbox is in the way, left by somebody who was interrupted.
+    PALMSHED_TRY_VOID(workspace::RemoveTree(root, trash));
+    PALMSHED_TRY_VOID(sys::RenameAt(root, id, root, trash));
+  }
+  PALMSHED_TRY_VOID(workspace::RemoveTree(root, trash));
+  auto unlinked = sys::UnlinkAt(root, LockName(id));
+  if (!unlinked && unlinked.error().sys_errno != ENOENT) return unlinked;
+  return {};
+}
+
+Result<std::optional<UniqueFd>> TakeDeadLock(BorrowedFd root, const std::string& id) {
+  const std::string name = LockName(id);
+  auto fd = sys::OpenAt(root, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
+  if (!fd && fd.error().sys_errno == ENOENT) return std::optional<UniqueFd>();
+  if (!fd) return std::unexpected(std::move(fd.error()));
+  auto locked = sys::Flock(fd->get(), LOCK_EX | LOCK_NB);
+  if (!locked && locked.error().sys_errno == EWOULDBLOCK) return std::optional<UniqueFd>();
+  if (!locked) return std::unexpected(std::move(locked.error()));
+  // Another collector may have deleted it since it was opened.
+  PALMSHED_TRY(const bool still, IsStill(root, name, fd->get()));
+  if (!still) return std::optional<UniqueFd>();
+  return std::move(*fd);
+}
+
+}  // namespace palmshed::backends::native

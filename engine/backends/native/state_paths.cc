@@ -1,0 +1,135 @@
+#include "backends/native/state_paths.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+#include <expected>
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+#include "base/sys.h"
+#include "base/unique_fd.h"
+#include "palmshed/error.h"
+
+namespace palmshed::backends::native {
+namespace {
+
+constexpr mode_t kPrivate = 0700;
+constexpr mode_t kOthersMayWrite = 0022;
+
+/// What to do about a directory that others may read.
+enum class Mode : bool { kTighten, kKeep };
+
+std::string Variable(const char* name) {
+  const char* value = ::secure_getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+bool IsAbsolute(const std::string& path) { return path.starts_with('/'); }
+
+Result<void> MakeMissing(const std::string& path) {
+  for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    auto made = sys::MkdirAt(AT_FDCWD, path.substr(0, end), kPrivate);
+    // EROFS and EACCES come before EEXIST for some parents that are there: the last one decides.
+    if (end != std::string::npos) continue;
+    if (made || made.error().sys_errno == EEXIST) return {};
+    return std::unexpected(
+        SysError(ErrorCode::kFsError, made.error().op, made.error().sys_errno, path));
+  }
+}
+
+Error NotOurs(const std::string& path, const std::string& problem) {
+  return Error{
+      .code = ErrorCode::kFsError,
+      .message = path + " cannot hold the state of sandboxes: " + problem,
+      .remedy = "Remove " + path + ", or make it a directory of this user with mode 0700."};
+}
+
+/// Opens a directory whose last component is not a link, if it is this user's own and nobody else
+/// may write to it.
+Result<HostDirectory> OpenOwn(const std::string& path, uid_t uid, int flags, Mode mode) {
+  auto fd = sys::Open(path, O_RDONLY | O_DIRECTORY | flags);
+  if (!fd) {
+    const int why = fd.error().sys_errno;
+    if (why == ELOOP || why == ENOTDIR) return std::unexpected(NotOurs(path, "it is no directory"));
+    return std::unexpected(SysError(ErrorCode::kFsError, "openat", why, path));
+  }
+  PALMSHED_TRY(const struct stat st, sys::Fstat(fd->get()));
+  if (st.st_uid != uid) return std::unexpected(NotOurs(path, "it belongs to another user"));
+  if ((st.st_mode & kOthersMayWrite) != 0) {
+    return std::unexpected(NotOurs(path, "other users may write to it"));
+  }
+  if (mode == Mode::kTighten && (st.st_mode & 0777) != kPrivate) {
+    PALMSHED_TRY_VOID(sys::Fchmod(fd->get(), kPrivate));
+  }
+  return HostDirectory{.fd = std::move(*fd), .path = path};
+}
+
+/// `parent` is a directory of root's or of this user: a link of that name is the owner's wish.
+Result<HostDirectory> MakeBelow(const std::string& parent, uid_t uid) {
+  const std::string path = parent + "/palmshed";
+  PALMSHED_TRY_VOID(MakeMissing(path));
+  return OpenOwn(path, uid, 0, Mode::kTighten);
+}
+
+/// In the temporary directory everybody may make names, links to our own directories too.
+Result<HostDirectory> OpenPrivateTemporary(const HostEnvironment& host) {
+  const std::string path = host.temporary + "/palmshed-" + std::to_string(host.uid);
+  PALMSHED_TRY_VOID(MakeMissing(path));
+  return OpenOwn(path, host.uid, O_NOFOLLOW, Mode::kTighten);
+}
+
+/// True for a directory that exists and is this user's: after su(1) the variable often still names
+/// the runtime directory of somebody else.
+bool IsUsable(const std::string& directory, uid_t uid) {
+  return IsAbsolute(directory) && OpenOwn(directory, uid, 0, Mode::kKeep).has_value();
+}
+
+Result<HostDirectory> OpenState(const HostEnvironment& host) {
+  if (host.uid == 0) return MakeBelow(host.run, 0);
+  if (IsUsable(host.runtime_home, host.uid)) return MakeBelow(host.runtime_home, host.uid);
+  return OpenPrivateTemporary(host);
+}
+
+Result<HostDirectory> OpenWorkspaces(const HostEnvironment& host, const std::string& chosen) {
+  if (!chosen.empty()) {
+    if (!IsAbsolute(chosen)) {
+      return std::unexpected(InvalidOption("workspaceRoot", "must be an absolute path"));
+    }
+    PALMSHED_TRY_VOID(MakeMissing(chosen));
+    return OpenOwn(chosen, host.uid, 0, Mode::kKeep);
+  }
+  if (host.uid == 0) return MakeBelow(host.lib, 0);
+  if (IsAbsolute(host.state_home)) return MakeBelow(host.state_home, host.uid);
+  PALMSHED_TRY(const HostDirectory own, OpenPrivateTemporary(host));
+  const std::string path = own.path + "/workspaces";
+  PALMSHED_TRY_VOID(MakeMissing(path));
+  return OpenOwn(path, host.uid, O_NOFOLLOW, Mode::kTighten);
+}
+
+}  // namespace
+
+HostEnvironment ReadHostEnvironment() {
+  HostEnvironment host{.uid = ::geteuid(),
+                       .runtime_home = Variable("XDG_RUNTIME_DIR"),
+                       .state_home = Variable("XDG_STATE_HOME")};
+  if (std::string temporary = Variable("TMPDIR"); IsAbsolute(temporary)) {
+    host.temporary = std::move(temporary);
+  }
+  return host;
+}
+
+Result<HostDirectories> OpenHostDirectories(const HostEnvironment& host,
+                                            const std::string& workspace_root) {
+  PALMSHED_TRY(HostDirectory state, OpenState(host));
+  PALMSHED_TRY(HostDirectory workspaces, OpenWorkspaces(host, workspace_root));
+  return HostDirectories{.state = std::move(state), .workspaces = std::move(workspaces)};
+}
+
+}  // namespace palmshed::backends::native
