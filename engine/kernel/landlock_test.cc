@@ -2,13 +2,14 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -40,7 +41,7 @@ class LandlockInKernel : public ::testing::Test {
   void SetUp() override {
     abi_ = LandlockAbi();
     if (abi_ == 0) GTEST_SKIP() << "no Landlock on this kernel";
-    ASSERT_NE(mkdtemp(root_), nullptr);
+    ASSERT_NE(mkdtemp(root_), nullptr);  // NOLINT(misc-include-cleaner): cstdlib has it
     for (const char* name : {"a", "b", "closed"}) std::filesystem::create_directory(At(name));
   }
   void TearDown() override { std::filesystem::remove_all(root_); }

@@ -99,6 +99,7 @@ class Line {
  public:
   explicit Line(const FilterSpec& spec) : known_{&spec.fallback} {
     std::vector<const NumberRange*> sorted;
+    sorted.reserve(spec.ranges.size());
     for (const NumberRange& range : spec.ranges) sorted.push_back(&range);
     std::ranges::sort(sorted, {}, &NumberRange::first);
     std::uint64_t next = 0;
@@ -179,7 +180,7 @@ class SearchPlan {
 
   // The cost is kUnknown where no chain is short enough.
   Step Chain(std::size_t from, std::size_t to) const {
-    if (to - from > 2 * kLongestChain) return {};
+    if ((to - from) / 2 > kLongestChain) return {};
     for (std::size_t at = from; at <= std::min(from + 1, to); ++at) {
       const std::uint32_t islands = Islands(from, to, line_[at].decision);
       if (islands > kLongestChain) continue;
@@ -250,6 +251,7 @@ class Compiler {
 
   Label DecideByArgument(const Decision& decision) {
     std::vector<std::pair<std::uint32_t, Label>> tests;
+    tests.reserve(decision.values.size());
     for (std::size_t i = 0; i < decision.values.size(); ++i) {
       tests.emplace_back(decision.values[i], Decide(decision.then[i]));
     }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/native/fake_tree.h"
+#include "palmshed/options.h"
 
 namespace palmshed::backends::native {
 namespace {

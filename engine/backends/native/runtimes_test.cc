@@ -10,6 +10,7 @@
 
 #include "backends/native/fake_tree.h"
 #include "backends/native/runtime_layouts.h"
+#include "palmshed/options.h"
 
 namespace palmshed::backends::native {
 namespace {
@@ -20,7 +21,6 @@ using ::testing::ElementsAreArray;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
-using ::testing::UnorderedElementsAreArray;
 
 constexpr char kCanary[] = "CANARY";
 

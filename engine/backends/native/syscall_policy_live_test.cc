@@ -2,7 +2,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/netlink.h>
-#include <netinet/in.h>
+#include <netinet/in.h>  // IWYU pragma: keep (IPPROTO_*)
 #include <poll.h>
 #include <sched.h>
 #include <sys/ioctl.h>
@@ -13,15 +13,17 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
+#include <csignal>
 #include <cstring>
 #include <functional>
 #include <string>
 #include <thread>
 
+#include "backends/native/fake_tree.h"
 #include "backends/native/syscall_policy.h"
 #include "kernel/filter_test_support.h"
 
@@ -48,18 +50,6 @@ int Filtered(const std::function<long()>& call) { return Filtered(FilterKind::kP
 std::function<long()> Socket(int family, int type, int protocol) {
   return [=] { return socket(family, type, protocol); };
 }
-
-// A directory that goes with the test, for paths.
-class Scratch {
- public:
-  Scratch() { path_ = mkdtemp(name_); }
-  ~Scratch() { (void)std::system(("rm -rf " + path_).c_str()); }
-  std::string At(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  char name_[32] = "/tmp/palmshed-test-XXXXXX";
-  std::string path_;
-};
 
 sockaddr_un PathAddress(const std::string& path) {
   sockaddr_un address{};
@@ -125,15 +115,15 @@ TEST(FilterInKernel, ThreadsAndChildrenStillStart) {
               }
               int status = 0;
               waitpid(child, &status, 0);
-              const bool traced = WIFSTOPPED(status);
-              ptrace(PTRACE_KILL, child, nullptr, nullptr);
-              return traced ? 0 : -1;
+              kill(child, SIGKILL);
+              waitpid(child, nullptr, 0);
+              return WIFSTOPPED(status) ? 0 : -1;  // NOLINT(misc-include-cleaner)
             }),
             0);
 }
 
 TEST(FilterInKernel, RefusesTerminalInjection) {
-  const int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+  const int terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
   if (terminal < 0) GTEST_SKIP() << "no pseudo terminals: " << std::strerror(errno);
   const auto inject = [&](unsigned long high) {
     return [=] { return syscall(SYS_ioctl, terminal, high | TIOCSTI, "x"); };
@@ -197,8 +187,8 @@ TEST(FilterInKernel, ClosesTheOtherAbisOfX86) {  // C080
 #endif
 
 TEST(FilterInKernel, WithHostFilesNoPathSocketIsReached) {
-  const Scratch scratch;
-  const sockaddr_un address = PathAddress(scratch.At("host.sock"));
+  const FakeTree scratch;
+  const sockaddr_un address = PathAddress(scratch.At("/host.sock"));
   const auto* peer = reinterpret_cast<const sockaddr*>(&address);
   const int host = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   ASSERT_EQ(bind(host, peer, sizeof address), 0);
@@ -229,8 +219,8 @@ TEST(FilterInKernel, WithHostFilesNoPathSocketIsReached) {
 }
 
 TEST(FilterInKernel, WithoutNamespacesNoMetadataChangesByPath) {
-  const Scratch scratch;
-  const std::string file = scratch.At("file");
+  const FakeTree scratch;
+  const std::string file = scratch.At("/file");
   const int fd = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   ASSERT_GE(fd, 0);
   const char* path = file.c_str();

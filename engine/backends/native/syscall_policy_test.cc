@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <linux/audit.h>
 #include <linux/netlink.h>
-#include <netinet/in.h>
+#include <netinet/in.h>  // IWYU pragma: keep (IPPROTO_*)
 #include <sched.h>
 #include <seccomp.h>
 #include <sys/ioctl.h>
@@ -17,6 +17,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
 #include <memory>
@@ -46,7 +47,7 @@ int NumberOf(FilterArch arch, const char* name) {
   return seccomp_syscall_resolve_name_arch(LibraryArch(arch), name);
 }
 
-seccomp_data Call(FilterArch arch, int number, std::vector<std::uint64_t> args = {}) {
+seccomp_data Call(FilterArch arch, int number, const std::vector<std::uint64_t>& args = {}) {
   seccomp_data call{};
   call.nr = number;
   call.arch = static_cast<std::uint32_t>(arch);
@@ -56,7 +57,7 @@ seccomp_data Call(FilterArch arch, int number, std::vector<std::uint64_t> args =
 
 // The errno that the filter answers `name` with; 0 when it lets the call through.
 int AnswerTo(FilterKind kind, FilterArch arch, const char* name,
-             std::vector<std::uint64_t> args = {}) {
+             const std::vector<std::uint64_t>& args = {}) {
   const auto value = RunFilter(BuildFilter(kind, arch), Call(arch, NumberOf(arch, name), args));
   if (!value) return -1;
   if (*value == SECCOMP_RET_ALLOW) return 0;

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -16,15 +18,17 @@
 #include <vector>
 
 #include "backends/native/fake_tree.h"
+#include "child/wire.h"
 #include "kernel/filter_test_support.h"
+#include "kernel/landlock.h"
 #include "kernel/landlock_test_support.h"
+#include "palmshed/options.h"
 
 namespace palmshed::backends::native {
 namespace {
 
 namespace landlock = kernel::landlock;
 using child::ViewOp;
-using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::Each;
 using ::testing::Field;
