@@ -232,6 +232,14 @@ TEST_F(RuntimesTest, MavenSettingsStayOutOfSight) {
                                    "/opt/maven/conf/logging"));
 }
 
+TEST_F(RuntimesTest, PartsBelowALinkStayOutOfSight) {
+  Prefix("/opt/maven", {"bin", "boot", "lib"});
+  tree_.File("/home/user/src/logging/" + std::string(kCanary));
+  tree_.Link("/opt/maven/conf", Home("/src"));
+  EXPECT_THAT(Shown(Find({"/opt/maven/bin"})),
+              UnorderedElementsAre("/opt/maven/bin", "/opt/maven/boot", "/opt/maven/lib"));
+}
+
 TEST_F(RuntimesTest, AsdfShowsTheVersionsOfTheHomeDirectory) {
   const std::string asdf = "/home/user/.asdf";
   Prefix(asdf + "/installs/nodejs/20.1.0", {"bin", "lib/node_modules"});
