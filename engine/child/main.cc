@@ -20,5 +20,6 @@ int main(int argc, char** argv) {
   if (IsWord(role, "stage") && argc == 5) palmshed::child::RunStage(argv[2], argv[3], argv[4]);
   if (IsWord(role, "launcher")) palmshed::child::RunLauncher();
   if (IsWord(role, "sandbox")) palmshed::child::RunSandbox();
+  if (IsWord(role, "probe")) palmshed::child::RunProbe(argc - 2, argv + 2);
   return 2;
 }

@@ -10,4 +10,8 @@ namespace palmshed::child {
 /// PID 1 of a sandbox: sets it up from inside, then starts and ends its executions.
 [[noreturn]] void RunSandbox();
 
+/// The probe of the self-test; not one of the three: it runs inside a sandbox, as a workload.
+/// Arguments: `attempts FILE SOCKET ABSTRACT_NAME PORT PID`, or `echo`.
+[[noreturn]] void RunProbe(int argc, char** argv);
+
 }  // namespace palmshed::child
