@@ -55,7 +55,7 @@ Result<void> PlanNetwork(const SandboxOptions& options, const Offer& offer, Sand
       return RefuseMissing("network", {.reason = R"(no backend of this version has "proxy")",
                                        .remedy = R"(Use network "disabled" or "allow".)"});
   }
-  PALMSHED_CHECK(false && "a value of Network");
+  PALMSHED_UNREACHABLE();
 }
 
 Result<void> RefusePendingOptions(const SandboxOptions& options) {
