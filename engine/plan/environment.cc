@@ -1,11 +1,16 @@
 #include "plan/environment.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "palmshed/options.h"
+#include "plan/plan.h"
 
 namespace palmshed::plan {
 namespace {
@@ -55,7 +60,9 @@ std::string_view Lookup(const Env& env, std::string_view name) {
 std::vector<std::string> Flatten(const Env& env) {
   std::vector<std::string> strings;
   strings.reserve(env.size());
-  for (const auto& [name, value] : env) strings.push_back(name + "=" + value);
+  for (const auto& [name, value] : env) {
+    strings.push_back(std::string(name).append("=").append(value));
+  }
   return strings;
 }
 
