@@ -70,12 +70,12 @@ void AddProbe(Sandbox& sandbox, const std::string& name) {
   Must(sandbox.WriteFile(name, program, 0755));
 }
 
-ExecResult Run(Sandbox& sandbox, std::vector<std::string> argv, ExecOptions options) {
+ExecResult Exec(Sandbox& sandbox, std::vector<std::string> argv, ExecOptions options) {
   if (!options.timeout) options.timeout = kPatience;
   return Must(sandbox.Run(std::move(argv), std::move(options)));
 }
 
-ExecResult RunShell(Sandbox& sandbox, std::string command, ExecOptions options) {
+ExecResult ExecShell(Sandbox& sandbox, std::string command, ExecOptions options) {
   if (!options.timeout) options.timeout = kPatience;
   return Must(sandbox.RunShell(std::move(command), std::move(options)));
 }
@@ -97,7 +97,7 @@ void ExpectOnlyOutside(Sandbox& sandbox, std::vector<std::string> probe_argument
   const HostRun outside = RunOnHost(probe_arguments);
   EXPECT_EQ(outside.exit_code, kReached) << "the control failed: " << what << ": " << outside.out;
   probe_arguments.front() = "./probe";
-  const ExecResult inside = Run(sandbox, probe_arguments);
+  const ExecResult inside = Exec(sandbox, probe_arguments);
   EXPECT_EQ(inside.exit_code, kRefused) << what << ": " << ::testing::PrintToString(inside);
 }
 

@@ -47,8 +47,8 @@ Sandbox MakeSandboxIn(Engine& engine, SandboxOptions options = {});
 void AddProbe(Sandbox& sandbox, const std::string& name);
 
 /// Runs to the end, or half a minute, whichever comes first.
-ExecResult Run(Sandbox& sandbox, std::vector<std::string> argv, ExecOptions options = {});
-ExecResult RunShell(Sandbox& sandbox, std::string command, ExecOptions options = {});
+ExecResult Exec(Sandbox& sandbox, std::vector<std::string> argv, ExecOptions options = {});
+ExecResult ExecShell(Sandbox& sandbox, std::string command, ExecOptions options = {});
 /// Standard output so far is at least `text`.
 bool AwaitOutput(const Execution& execution, std::string_view text);
 
