@@ -13,6 +13,7 @@
 
 #include "base/loop.h"
 #include "base/unique_fd.h"
+#include "base/worker.h"
 #include "palmshed/capabilities.h"
 #include "palmshed/error.h"
 #include "palmshed/options.h"
@@ -75,16 +76,17 @@ class Backend {
   virtual Result<std::unique_ptr<BackendSandbox>> Create(const std::string& id,
                                                          const plan::SandboxPlan& plan,
                                                          std::function<void()> lost) = 0;
-  /// The facts that need no test: kinds and mechanisms. Flags come from self-tests (run/self_test).
+  /// The facts that need no test: kinds and mechanisms. Flags come from self-tests (run/selftest).
   virtual Result<Capabilities> Describe() = 0;
-  /// A program for sandboxes of this backend that tries what run/self_test.h wants to know: it is
+  /// A program for sandboxes of this backend that tries what run/selftest.h wants to know: it is
   /// run as `probe attempts FILE SOCKET ABSTRACT_NAME PORT PID` and as `probe echo`.
   virtual std::span<const std::byte> ProbeProgram() const = 0;
 };
 
 /// What every backend is made with.
 struct BackendContext {
-  Loop* loop;  ///< Outlives the backend.
+  Loop* loop;      ///< Outlives the backend, as does the next.
+  Worker* worker;  ///< For work that nobody waits for.
   const EngineOptions* options;
   std::function<void(const Event&)> emit;
 };

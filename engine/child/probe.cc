@@ -1,6 +1,7 @@
-// The self-test's other half: tries from inside a sandbox what run/self_test.cc asks about, and
+// The self-test's other half: tries from inside a sandbox what run/selftest.cc asks about, and
 // prints a line "name errno" for each attempt, errno 0 where it succeeded. Harmless in every form:
 // signal 0, files of its own, sockets that carry nothing.
+#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sched.h>

@@ -164,7 +164,7 @@ std::string_view Describe(JsonValue::Kind kind) {
     case Kind::kObject:
       return "an object";
   }
-  PALMSHED_CHECK(false && "a kind");
+  PALMSHED_UNREACHABLE();
 }
 
 }  // namespace palmshed::model

@@ -57,7 +57,7 @@ std::string_view Spell(E value) {
   for (const Spelling<E>& known : Spellings<E>()) {
     if (known.value == value) return known.name;
   }
-  PALMSHED_CHECK(false && "a value of the enumeration");
+  PALMSHED_UNREACHABLE();
 }
 
 /// The value spelled `name`, exactly.

@@ -135,7 +135,7 @@ std::string Explain(Misfit misfit, std::string_view unit) {
     case Misfit::kTooLarge:
       return "must be at most " + std::to_string(kMaxInteger) + " " + std::string(unit);
   }
-  PALMSHED_CHECK(false && "a value of Misfit");
+  PALMSHED_UNREACHABLE();
 }
 
 std::expected<std::uint64_t, Misfit> WholeNumber(std::string_view text, int power) {

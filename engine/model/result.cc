@@ -41,7 +41,7 @@ std::string_view ExecResult::error_code() const {
     case Cause::kCancelled:
       return {};
   }
-  PALMSHED_CHECK(false && "a cause");
+  PALMSHED_UNREACHABLE();
 }
 
 }  // namespace v1

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "model/names.h"
 #include "model/print.h"
@@ -90,7 +91,8 @@ std::string MessageOf(const ExecResult& result) {
   const std::string_view resource = ResourceOf(termination.cause);
   if (!resource.empty()) return "The execution exceeded its " + std::string(resource) + " limit.";
   if (termination.cause != Cause::kStartupFailed) return "The sandbox was lost.";
-  return "The program could not be started: " + termination.stage + " failed.";
+  const std::string reason = std::generic_category().message(termination.sys_errno.value_or(0));
+  return "The program could not be started: " + termination.stage + ": " + reason + ".";
 }
 
 // What an SDK raises for this result; absent when the error code is empty.

@@ -48,9 +48,10 @@ Result<void> PlanNetwork(const SandboxOptions& options, const Offer& offer, Sand
           "cannot scope (Landlock ABI 6, Linux 6.12)",
           "Use network \"disabled\", or name hostLoopback in degraded to accept that.");
     case Network::kProxy:
-      return RefusePending(true, "network \"proxy\"");
+      return RefuseMissing("network", {.reason = "no backend of this version has \"proxy\"",
+                                       .remedy = "Use network \"disabled\" or \"allow\"."});
   }
-  PALMSHED_CHECK(false && "a value of Network");
+  PALMSHED_UNREACHABLE();
 }
 
 Result<void> RefusePendingOptions(const SandboxOptions& options) {

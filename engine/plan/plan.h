@@ -67,10 +67,10 @@ enum class StdinKind : std::uint8_t { kNull, kPipe };
 
 /// One execution as it will be started.
 struct ExecPlan {
-  std::vector<std::string> argv;
-  std::vector<std::string> paths;  ///< Candidates to execute, in order.
-  std::vector<std::string> env;    ///< "NAME=value", no name twice.
-  std::string work_dir;            ///< Relative to the workspace; empty: the workspace itself.
+  std::vector<std::string> argv{};
+  std::vector<std::string> paths{};  ///< Candidates to execute, in order.
+  std::vector<std::string> env{};    ///< "NAME=value", no name twice.
+  std::string work_dir{};            ///< Relative to the workspace; empty: the workspace itself.
   Millis timeout{0};
   Bytes max_output = kDefaultMaxOutput;
   StdinKind stdin_kind = StdinKind::kNull;

@@ -22,7 +22,7 @@
 #include "plan/plan.h"
 #include "run/ids.h"
 #include "run/sandbox.h"
-#include "run/self_test.h"
+#include "run/selftest.h"
 
 namespace palmshed::run {
 
@@ -45,6 +45,7 @@ Result<backends::Backend*> EngineState::FindBackend(std::string_view name) {
     return found->second.get();
   }
   const backends::BackendContext context{.loop = loop_.get(),
+                                         .worker = worker_.get(),
                                          .options = &options_,
                                          .emit = [this](Event event) { Emit(std::move(event)); }};
   PALMSHED_TRY(auto made, backends::MakeBackend(name, context));

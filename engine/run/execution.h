@@ -46,9 +46,9 @@ struct ExecutionContext {
   Loop* loop;  ///< Alive as long as the execution runs.
   std::shared_ptr<backends::BackendSandbox> sandbox;
   std::string backend;
-  std::vector<std::string> weaker;
+  std::vector<std::string> weaker{};
   /// Runs on the loop's thread, or on the delivering one, once the execution has settled.
-  std::function<void(const ExecResult&)> settled;
+  std::function<void(const ExecResult&)> settled{};
 };
 
 class ExecutionState : public std::enable_shared_from_this<ExecutionState> {

@@ -5,6 +5,7 @@
 // exactly when it is dead.
 #include "backends/native/native_backend.h"
 
+#include <chrono>
 #include <expected>
 #include <functional>
 #include <map>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "backends/native/collector.h"
 #include "backends/native/host.h"
 #include "backends/native/init_message.h"
 #include "backends/native/launcher.h"
@@ -60,6 +62,8 @@ class NativeBackend final : public Backend {
   /// A copy: it stays usable when another thread replaces a launcher that has died.
   Result<Rung> RungFor(Kind kind);
   Result<const Host*> GetHost();
+  void Announce() const;
+  void Collect() const;
 
   const BackendContext context_;
   std::mutex mu_;
@@ -108,8 +112,28 @@ Result<const Host*> NativeBackend::GetHost() {
   if (!host_) {
     PALMSHED_TRY(auto host, DiscoverHost(*context_.options));
     host_.emplace(std::move(host));
+    Announce();
+    context_.worker->Post([this] { Collect(); });
   }
   return &*host_;
+}
+
+void NativeBackend::Announce() const {
+  context_.emit({.name = "backend.init",
+                 .time = std::chrono::system_clock::now(),
+                 .fields = {{"backend", kName},
+                            {"landlockAbi", std::to_string(host_->landlock_abi)},
+                            {"user", host_->root ? "root" : "ordinary"}}});
+}
+
+/// What engines left behind that were killed. On the worker's thread; nobody waits for it.
+void NativeBackend::Collect() const {
+  const auto collected = CollectDead(host_->directories.workspaces.fd.get());
+  if (!collected) return;  // The directory is unreadable; creating a sandbox will say so.
+  for (const std::string& id : collected->removed) {
+    context_.emit(
+        {.name = "backend.reap", .time = std::chrono::system_clock::now(), .sandbox = id});
+  }
 }
 
 Result<Rung> NativeBackend::RungFor(Kind kind) {

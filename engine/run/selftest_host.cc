@@ -1,4 +1,4 @@
-#include "run/self_test_host.h"
+#include "run/selftest_host.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "run/self_test.h"
+#include "run/selftest.h"
 
 #include <unistd.h>
 
@@ -26,7 +26,7 @@
 #include "palmshed/units.h"
 #include "run/execution.h"
 #include "run/sandbox.h"
-#include "run/self_test_host.h"
+#include "run/selftest_host.h"
 
 namespace palmshed::run {
 namespace {
