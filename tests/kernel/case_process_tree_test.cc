@@ -49,7 +49,7 @@ TEST_F(ProcessTree, BackgroundChildHoldingOutputDoesNotKeepTheCall) {
   Sandbox sandbox = MakeNamed();
   const std::string stay = probe() + " stay";
   for (const std::string command : {"sleep 30 & echo hi", "(setsid sleep 30 &); echo hi",
-                                     "sleep 30 </dev/null >/dev/null & echo hi"}) {
+                                    "sleep 30 </dev/null >/dev/null & echo hi"}) {
     EXPECT_LT(Took([&] { EXPECT_THAT(ExecShell(sandbox, command), ExitedWith(0, "hi\n")); }),
               std::chrono::seconds(2))
         << command;
