@@ -80,14 +80,25 @@ TEST_F(ProcessTree, ProcessThatLeftTheSessionEndsWithTheExecution) {
   const ExecResult run = Exec(sandbox, {probe(), "daemon", "go"});
   EXPECT_THAT(run, ExitedWith(0, "ready\n"));
   EXPECT_TRUE(AllGone());
+  // The control: while its parent stays, it can be seen.
+  Execution staying = Must(sandbox.Start({probe(), "daemon", "wait"}));
+  ASSERT_TRUE(AwaitOutput(staying, "ready"));
+  EXPECT_EQ(alive(), 2U);
+  Must(staying.Signal(SIGKILL));
+  EXPECT_THAT(Must(staying.Wait()), EndedBy(Cause::kSignaled));
+  EXPECT_TRUE(AllGone());
 }
 
-// The control of the test above.
+// Asked to keep it, the engine keeps it until the sandbox is destroyed, or refuses to start.
 TEST_F(ProcessTree, DetachedProcessLivesUntilTheSandboxIsDestroyed) {
   Sandbox sandbox = MakeNamed();
-  const ExecResult run =
-      Exec(sandbox, {probe(), "daemon", "go"}, {.descendants = Descendants::kDetach});
-  EXPECT_THAT(run, ExitedWith(0, "ready\n"));
+  const auto run = sandbox.Run({probe(), "daemon", "go"}, {.descendants = Descendants::kDetach});
+  if (!run) {
+    EXPECT_EQ(run.error().code, ErrorCode::kUnsupported);
+    EXPECT_EQ(run.error().field, "descendants");
+    return;
+  }
+  EXPECT_THAT(*run, ExitedWith(0, "ready\n"));
   EXPECT_EQ(alive(), 1U);
   EXPECT_THAT(ExecShell(sandbox, "echo next"), ExitedWith(0, "next\n"));
   EXPECT_EQ(alive(), 1U);

@@ -99,7 +99,7 @@ TEST_F(RuntimeEnvironment, CharacterDevicesBehave) {
   Sandbox sandbox = MakeSandbox();
   EXPECT_THAT(ExecShell(sandbox, "head -c8 /dev/urandom | wc -c; head -c1 /dev/full | wc -c"),
               ExitedWith(0, "8\n1\n"));
-  const ExecResult full = ExecShell(sandbox, "echo z > /dev/full");
+  const ExecResult full = ExecShell(sandbox, "head -c1 /dev/zero > /dev/full");
   EXPECT_NE(full.exit_code, 0);
   EXPECT_THAT(full.err.bytes, HasSubstr("No space left"));
 }
