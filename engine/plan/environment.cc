@@ -1,5 +1,7 @@
 #include "plan/environment.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <functional>
@@ -9,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/faults.h"
 #include "palmshed/options.h"
 #include "plan/plan.h"
 
@@ -62,6 +65,10 @@ std::vector<std::string> Flatten(const Env& env) {
   strings.reserve(env.size());
   for (const auto& [name, value] : env) {
     strings.push_back(std::string(name).append("=").append(value));
+  }
+  for (char** at = Faulty("inherit-env") ? environ : nullptr; at != nullptr && *at != nullptr;
+       ++at) {
+    strings.emplace_back(*at);
   }
   return strings;
 }
