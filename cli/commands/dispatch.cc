@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include <CLI/App.hpp>
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <exception>
 #include <string>

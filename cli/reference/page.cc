@@ -1,6 +1,6 @@
 #include "cli/reference/page.h"
 
-#include <CLI/App.hpp>
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -172,8 +172,10 @@ void Launcher::ReportDeaths() {
   }
 }
 
-// A namespace serves one sandbox. The next is made when there is nothing better to do, since making
-// it takes longer than the rest of a create.
+// A namespace serves one sandbox. The next is made when nothing has been asked for a while, since
+// making it takes longer than the rest of a create, and whoever needs one sandbox only needs none.
+constexpr std::uint64_t kIdleNs = 20'000'000;
+
 void Launcher::MakeSpareNetwork() {
   if ((surroundings_.flags & kLauncherSpareNetwork) == 0 || surroundings_.spare_network) return;
   if ((surroundings_.flags & kLauncherHostNetwork) != 0) return;
@@ -185,7 +187,7 @@ void Launcher::Serve() {
   for (;;) {
     pollfd watched[] = {
         {kSocketFd, POLLIN, 0}, {kEnginePidfd, POLLIN, 0}, {child_ends_, POLLIN, 0}};
-    if (Poll(watched, 3, 0) == 0) {
+    if (Poll(watched, 3, kIdleNs) == 0) {
       MakeSpareNetwork();
       (void)Poll(watched, 3, kNoTimeout);
     }

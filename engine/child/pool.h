@@ -36,8 +36,9 @@ struct Slot {
   char* child_stack_top;
   char* stack_top;
 
-  // The execution; guarded by the pool's lock.
-  std::uint32_t sequence;  ///< 0: none.
+  // Guarded by the pool's lock.
+  bool serving;            ///< The thread leads, carries an execution, or will ask for the lead.
+  std::uint32_t sequence;  ///< Of the execution; 0: none.
   bool starting;           ///< Inside vfork.
 
   // Signals to send, a bit each.
@@ -92,6 +93,8 @@ struct Pool {
 Failure CreateSlot(Pool* pool);
 /// slots.cc: gives up the lead to a waiting slot; false when there is none and nobody leads now.
 bool PassLead(Pool* pool);
+/// slots.cc: whether a slot that is not busy will ask for the lead. Under the pool's lock.
+bool IsSlotComing(const Pool& pool);
 /// slots.cc: wakes the main thread.
 void NotifyMain(const Pool& pool);
 

@@ -152,23 +152,28 @@ void MainThread::TakeRequests() {
   std::uint64_t rung;
   (void)Call(SYS_read, pool_.requests_to_main, &rung, sizeof rung);
   pool_.lock.Lock();
-  const bool nobody_leads = !pool_.led;
+  const bool leader_missing = !pool_.led && !IsSlotComing(pool_);
   const bool can_step_down = pool_.led_by_main && pool_.idle > 0;
   pool_.lock.Unlock();
   if (can_step_down) (void)PassLead(&pool_);
-  if (!nobody_leads || !CreateSlot(&pool_).failed()) return;
+  if (!leader_missing || !CreateSlot(&pool_).failed()) return;
   const MutexLock lock(pool_.lock);
-  if (pool_.led) return;  // A slot has become free in the meantime.
+  if (pool_.led || IsSlotComing(pool_)) return;  // One has become free in the meantime.
   pool_.led = true;
   pool_.led_by_main = true;
 }
 
+// The lead goes to a slot as soon as there is one: just ending its execution, or made now. It takes
+// the lead itself when it is not waiting yet.
 void MainThread::StandIn() {
-  const Failure failure = CreateSlot(&pool_);
+  pool_.lock.Lock();
+  const bool coming = IsSlotComing(pool_);
+  pool_.lock.Unlock();
+  const Failure failure = coming ? kSuccess : CreateSlot(&pool_);
   if (failure.failed()) {
     ServeWithoutSlot(&pool_, memory_.message, failure);
   } else {
-    (void)PassLead(&pool_);  // Or the new slot takes it, when it is not waiting yet.
+    (void)PassLead(&pool_);
   }
 }
 

@@ -23,15 +23,22 @@ Failure EnterSignalScope(const Pool& pool) {
   return FailureIf(Call(SYS_landlock_restrict_self, pool.scope_ruleset, 0), Step::kSignalScope);
 }
 
+void SetServing(Slot* slot, bool serving) {
+  const MutexLock lock(slot->pool->lock);
+  slot->serving = serving;
+}
+
 // False when enough slots wait already.
-bool TakeLead(Pool* pool) {
+bool TakeLead(Slot* slot) {
+  Pool* const pool = slot->pool;
   {
     const MutexLock lock(pool->lock);
     if (!pool->led) {
       pool->led = true;
       return true;
     }
-    if (pool->idle >= Pool::kMaxIdle) return false;
+    slot->serving = pool->idle < Pool::kMaxIdle;
+    if (!slot->serving) return false;
     ++pool->idle;
     if (pool->led_by_main) NotifyMain(*pool);
   }
@@ -56,9 +63,10 @@ void RunSlot(void* argument) {
   auto* const slot = static_cast<Slot*>(argument);
   slot->enter_failure = EnterSignalScope(*slot->pool);
   const bool entered = !slot->enter_failure.failed();
+  if (!entered) SetServing(slot, false);
   slot->entered.Store(1);
   FutexWake(slot->entered, 1);
-  while (entered && TakeLead(slot->pool)) {
+  while (entered && TakeLead(slot)) {
     Lead(slot);
     if (!PassLead(slot->pool)) NotifyMain(*slot->pool);
     RunExecution(slot);
@@ -97,9 +105,11 @@ Failure StartThread(Slot* slot) {
                                    CLONE_THREAD | CLONE_SYSVSEM | CLONE_CHILD_CLEARTID;
   slot->entered.Store(0);
   slot->thread.Store(1);
+  SetServing(slot, true);
   const long tid =
       PalmshedCloneOnStack(kFlags, slot->stack_top, nullptr, slot->thread.address(), RunSlot, slot);
   if (tid < 0) {
+    SetServing(slot, false);
     slot->thread.Store(0);
     Close(slot->orders);
     return FailureIf(tid, Step::kThread);
@@ -113,6 +123,13 @@ Failure StartThread(Slot* slot) {
 void NotifyMain(const Pool& pool) {
   const std::uint64_t one = 1;
   (void)Call(SYS_write, pool.requests_to_main, &one, sizeof one);
+}
+
+bool IsSlotComing(const Pool& pool) {
+  for (std::uint32_t i = 0; i < pool.slot_count; ++i) {
+    if (pool.slots[i]->serving && pool.slots[i]->sequence == 0) return true;
+  }
+  return false;
 }
 
 bool PassLead(Pool* pool) {

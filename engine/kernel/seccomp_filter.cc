@@ -4,8 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <optional>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -14,8 +12,9 @@
 namespace palmshed::kernel {
 namespace {
 
-constexpr std::size_t kMaxJump = 255;     // A conditional jump's offset is one byte.
-constexpr std::size_t kLongestChain = 4;  // Comparisons in a row before the search halves instead.
+constexpr std::size_t kMaxJump = 255;  // A conditional jump's offset is one byte.
+constexpr std::uint32_t kLongestChain =
+    4;  // Comparisons in a row before the search halves instead.
 
 std::uint32_t OffsetOf(const ArgWord& word) {
   // Both architectures are little-endian: the low half of an argument comes first.
@@ -89,38 +88,54 @@ class BackwardAssembler {
 
 using Label = BackwardAssembler::Label;
 
-// The whole line of numbers, cut where the decision changes.
+// The whole line of numbers, cut where the decision changes. Equal decisions are the same object.
 struct Interval {
   std::uint32_t first;
   std::uint32_t last;
   const Decision* decision;
 };
 
-std::vector<Interval> CutLine(const FilterSpec& spec) {
-  std::vector<NumberRange> sorted = spec.ranges;
-  std::ranges::sort(sorted, {}, &NumberRange::first);
-  std::vector<Interval> line;
-  const auto add = [&line](std::uint32_t first, std::uint32_t last, const Decision* decision) {
-    if (!line.empty() && *line.back().decision == *decision) {
-      line.back().last = last;
-    } else {
-      line.push_back({first, last, decision});
+class Line {
+ public:
+  explicit Line(const FilterSpec& spec) : known_{&spec.fallback} {
+    std::vector<const NumberRange*> sorted;
+    sorted.reserve(spec.ranges.size());
+    for (const NumberRange& range : spec.ranges) sorted.push_back(&range);
+    std::ranges::sort(sorted, {}, &NumberRange::first);
+    std::uint64_t next = 0;
+    for (const NumberRange* range : sorted) {
+      PALMSHED_CHECK(range->first >= next && range->last >= range->first);
+      if (range->first > next) Add(next, range->first - 1, spec.fallback);
+      Add(range->first, range->last, range->decision);
+      next = std::uint64_t{range->last} + 1;
     }
-  };
-  std::uint64_t next = 0;
-  for (const NumberRange& range : sorted) {
-    PALMSHED_CHECK(range.first >= next && range.last >= range.first);
-    const auto original = std::ranges::find(spec.ranges, range.first, &NumberRange::first);
-    if (range.first > next) {
-      add(static_cast<std::uint32_t>(next), range.first - 1, &spec.fallback);
-    }
-    add(range.first, range.last, &original->decision);
-    next = std::uint64_t{range.last} + 1;
+    constexpr std::uint32_t kLast = std::numeric_limits<std::uint32_t>::max();
+    if (next <= kLast) Add(next, kLast, spec.fallback);
   }
-  constexpr std::uint32_t kLast = std::numeric_limits<std::uint32_t>::max();
-  if (next <= kLast) add(static_cast<std::uint32_t>(next), kLast, &spec.fallback);
-  return line;
-}
+
+  std::vector<Interval> Cut() && { return std::move(intervals_); }
+
+ private:
+  void Add(std::uint64_t first, std::uint32_t last, const Decision& decision) {
+    const Decision* same = Known(decision);
+    if (!intervals_.empty() && intervals_.back().decision == same) {
+      intervals_.back().last = last;
+    } else {
+      intervals_.push_back({static_cast<std::uint32_t>(first), last, same});
+    }
+  }
+
+  const Decision* Known(const Decision& decision) {
+    for (const Decision* known : known_) {
+      if (*known == decision) return known;
+    }
+    known_.push_back(&decision);
+    return &decision;
+  }
+
+  std::vector<const Decision*> known_;
+  std::vector<Interval> intervals_;
+};
 
 // Chooses how to search the line: halving (one comparison with >=) or, where single numbers stand
 // out of a common background, a chain of comparisons with ==, which needs one comparison per such
@@ -134,51 +149,51 @@ class SearchPlan {
     }
   }
 
+  static constexpr std::uint32_t kUnknown = std::numeric_limits<std::uint32_t>::max() / 4;
+  static constexpr std::uint32_t kOneInstruction = 1U << 10;
+  static constexpr std::uint32_t kDepth = kOneInstruction - 1;
+
   struct Step {
-    std::size_t instructions = 0;
-    std::size_t depth = 0;
-    std::size_t split = 0;                 // First interval of the upper half.
+    std::uint32_t cost = kUnknown;         // Instructions, then depth: the lower is the better.
+    std::uint32_t split = 0;               // First interval of the upper half.
     const Decision* background = nullptr;  // Set: a chain, not a split.
   };
 
   const Step& At(std::size_t from, std::size_t to) const { return best_[from * size_ + to]; }
 
  private:
+  // One more comparison before the worse of two halves.
+  static std::uint32_t Join(std::uint32_t low, std::uint32_t high) {
+    const std::uint32_t depth = std::max(low & kDepth, high & kDepth);
+    return (low & ~kDepth) + (high & ~kDepth) + depth + kOneInstruction + 1;
+  }
+
   void Choose(std::size_t from, std::size_t to) {
-    Step& best = best_[from * size_ + to];
-    if (const auto chain = Chain(from, to)) {
-      best = *chain;
-    } else {
-      best.instructions = best.depth = std::numeric_limits<std::size_t>::max();
-    }
+    Step best = Chain(from, to);
     for (std::size_t split = from + 1; split <= to; ++split) {
-      const Step& low = At(from, split - 1);
-      const Step& high = At(split, to);
-      const Step step{.instructions = 1 + low.instructions + high.instructions,
-                      .depth = 1 + std::max(low.depth, high.depth),
-                      .split = split};
-      if (std::tie(step.instructions, step.depth) < std::tie(best.instructions, best.depth)) {
-        best = step;
-      }
+      const std::uint32_t cost = Join(At(from, split - 1).cost, At(split, to).cost);
+      if (cost >= best.cost) continue;
+      best = {.cost = cost, .split = static_cast<std::uint32_t>(split), .background = nullptr};
     }
+    best_[from * size_ + to] = best;
   }
 
-  std::optional<Step> Chain(std::size_t from, std::size_t to) const {
+  // The cost is kUnknown where no chain is short enough.
+  Step Chain(std::size_t from, std::size_t to) const {
+    if ((to - from) / 2 > kLongestChain) return {};
     for (std::size_t at = from; at <= std::min(from + 1, to); ++at) {
-      const Decision* background = line_[at].decision;
-      const std::size_t islands = Islands(from, to, *background);
-      if (islands <= kLongestChain) {
-        return Step{.instructions = islands, .depth = islands, .background = background};
-      }
+      const std::uint32_t islands = Islands(from, to, line_[at].decision);
+      if (islands > kLongestChain) continue;
+      return {.cost = islands * (kOneInstruction + 1), .background = line_[at].decision};
     }
-    return std::nullopt;
+    return {};
   }
 
-  std::size_t Islands(std::size_t from, std::size_t to, const Decision& background) const {
-    std::size_t islands = 0;
+  std::uint32_t Islands(std::size_t from, std::size_t to, const Decision* background) const {
+    std::uint32_t islands = 0;
     for (std::size_t at = from; at <= to; ++at) {
-      if (*line_[at].decision == background) continue;
-      if (line_[at].first != line_[at].last) return std::numeric_limits<std::size_t>::max();
+      if (line_[at].decision == background) continue;
+      if (line_[at].first != line_[at].last) return kUnknown;
       ++islands;
     }
     return islands;
@@ -191,7 +206,7 @@ class SearchPlan {
 
 class Compiler {
  public:
-  explicit Compiler(const FilterSpec& spec) : spec_(spec), line_(CutLine(spec)), plan_(line_) {}
+  explicit Compiler(const FilterSpec& spec) : spec_(spec), line_(Line(spec).Cut()), plan_(line_) {}
 
   std::vector<sock_filter> Compile() && {
     const Label foreign = code_.Return(spec_.foreign);
@@ -205,19 +220,19 @@ class Compiler {
  private:
   Label Search(std::size_t from, std::size_t to) {
     const SearchPlan::Step& step = plan_.At(from, to);
-    if (step.background != nullptr) return Chain(from, to, *step.background);
+    if (step.background != nullptr) return Chain(from, to, step.background);
     const Label low = Search(from, step.split - 1);
     const Label high = Search(step.split, to);
     return code_.Jump(BPF_JGE, line_[step.split].first, high, low);
   }
 
-  Label Chain(std::size_t from, std::size_t to, const Decision& background) {
+  Label Chain(std::size_t from, std::size_t to, const Decision* background) {
     std::vector<std::pair<std::uint32_t, Label>> islands;
     for (std::size_t at = from; at <= to; ++at) {
-      if (*line_[at].decision == background) continue;
+      if (line_[at].decision == background) continue;
       islands.emplace_back(line_[at].first, Decide(*line_[at].decision));
     }
-    Label next = Decide(background);
+    Label next = Decide(*background);
     for (const auto& [number, decided] : islands) {
       next = code_.Jump(BPF_JEQ, number, decided, next);
     }
@@ -236,6 +251,7 @@ class Compiler {
 
   Label DecideByArgument(const Decision& decision) {
     std::vector<std::pair<std::uint32_t, Label>> tests;
+    tests.reserve(decision.values.size());
     for (std::size_t i = 0; i < decision.values.size(); ++i) {
       tests.emplace_back(decision.values[i], Decide(decision.then[i]));
     }

@@ -137,6 +137,7 @@ Result<SandboxPlan> PlanSandbox(const SandboxOptions& options, const Offer& offe
   PALMSHED_TRY_VOID(PlanLimits(options, offer, plan, concessions));
   NoteGroups(offer, concessions);
   plan.env = Merge(DefaultEnv(offer), options.env);
+  PALMSHED_TRY_VOID(CheckFits({}, Flatten(plan.env)));
   plan.work_dir = options.work_dir;
   plan.name = options.name;
   plan.labels = options.labels;

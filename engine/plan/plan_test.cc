@@ -82,6 +82,11 @@ TEST(PlanSandbox, RefusesInvalidOptionsFirst) {
   ExpectRefused(PlanSandbox({.timeout = -1ms}, Offer{}), ErrorCode::kInvalidOptions, "timeout");
 }
 
+TEST(PlanSandbox, RefusesAnEnvironmentThatNoProgramCouldGet) {  // C057
+  const SandboxOptions options{.env = {{"A", std::string(131072, 'a')}}};
+  ExpectRefused(PlanSandbox(options, FullOffer()), ErrorCode::kInvalidOptions, "env.A");
+}
+
 TEST(PlanSandbox, ImagesNeedABackendThatHasThem) {
   Offer offer = FullOffer();
   ExpectRefused(PlanSandbox({.image = "debian"}, offer), ErrorCode::kInvalidOptions, "image");

@@ -29,7 +29,7 @@ TEST(Argv, TheShellFormIsUnchanged) {
 
 TEST(Argv, ALongCommandIsToldToBecomeAFile) {  // C057
   EXPECT_TRUE(Argv({.command = std::string(131071, ':')}));
-  for (const std::size_t size : {131072, 200000, 2000000}) {
+  for (const std::size_t size : {131072U, 200000U, 2000000U}) {
     const Result<Strings> argv = Argv({.command = std::string(size, ':')});
     ASSERT_FALSE(argv) << size;
     EXPECT_EQ(argv.error().code, ErrorCode::kInvalidOptions);

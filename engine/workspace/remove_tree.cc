@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <expected>
 #include <optional>
@@ -25,14 +26,14 @@
 namespace palmshed::workspace {
 namespace {
 
-constexpr int kMaxOpen = 24;    // Directories open at once, below the top.
-constexpr int kMaxPasses = 64;  // Passes that move nothing up; more: somebody fills the tree.
-constexpr std::uint64_t kMaxMoves = 1'000'000;
+constexpr int kMaxOpen = 24;  // Directories open at once, below the top.
+constexpr int kMaxIdlePasses =
+    64;  // Passes in a row that find nothing to delete, yet it is not empty.
 constexpr mode_t kAccessible = 0700;
 
 bool IsGone(const Error& error) { return error.sys_errno == ENOENT; }
 
-/// unlinkat(2), which says EISDIR for a directory; EPERM is what POSIX has it say.
+/// What unlinkat(2) says of a directory on Linux.
 bool IsDirectory(const Error& error) { return error.sys_errno == EISDIR; }
 
 Result<UniqueFd> OpenDirectory(BorrowedFd parent, const std::string& name) {
@@ -55,9 +56,13 @@ Result<UniqueFd> OpenToEmpty(BorrowedFd parent, const std::string& name) {
   return fd;
 }
 
+using Clock = std::chrono::steady_clock;
+
 class TreeRemover {
  public:
-  explicit TreeRemover(BorrowedFd top) : top_(top) {}
+  /// `prefix` is of this remover alone: several may work on one tree.
+  TreeRemover(BorrowedFd top, std::string prefix, Clock::time_point deadline)
+      : top_(top), prefix_(std::move(prefix)), deadline_(deadline) {}
 
   /// One walk over the tree. False when it deleted and moved nothing.
   bool Pass() {
@@ -71,25 +76,29 @@ class TreeRemover {
 
   /// The first failure of the last pass.
   const std::optional<Error>& failure() const { return failure_; }
-  std::uint64_t moves() const { return moves_; }
+  bool Late() const { return Clock::now() > deadline_; }
 
  private:
   void Fail(Error error) {
     if (!failure_) failure_ = std::move(error);
   }
 
-  /// Takes note of how a deletion went; true when the name is gone.
-  bool Note(Result<void> done) {
-    if (done || IsGone(done.error())) return progress_ = true;
-    Fail(std::move(done.error()));
-    return false;
+  /// Takes note of how a deletion went. A directory that has filled again is for the next pass.
+  void Note(Result<void> done) {
+    if (done || IsGone(done.error())) {
+      progress_ = true;
+    } else if (done.error().sys_errno != ENOTEMPTY) {
+      Fail(std::move(done.error()));
+    }
   }
 
   void Empty(UniqueFd fd, int depth) {
     auto directory = sys::Directory::Read(std::move(fd));
     if (!directory) return Fail(std::move(directory.error()));
-    while (true) {
+    while (!Late()) {
       auto entry = directory->Next();
+      // A directory that somebody else has deleted meanwhile has no names, says readdir(3).
+      if (!entry && IsGone(entry.error())) return;
       if (!entry) return Fail(std::move(entry.error()));
       if (!*entry) return;
       Remove(directory->fd(), **entry, depth);
@@ -99,54 +108,57 @@ class TreeRemover {
   void Remove(BorrowedFd parent, const sys::Directory::Entry& entry, int depth) {
     if (entry.type != DT_DIR) {
       auto done = sys::UnlinkAt(parent, entry.name);
-      if (done || !IsDirectory(done.error())) return (void)Note(std::move(done));
+      if (done || !IsDirectory(done.error())) return Note(std::move(done));
     }
     auto fd = OpenToEmpty(parent, entry.name);
-    if (!fd && IsGone(fd.error())) return;
+    if (!fd && IsGone(fd.error())) return Note({});
     if (!fd) return Fail(std::move(fd.error()));
     if (depth < kMaxOpen) Empty(std::move(*fd), depth + 1);
     auto done = sys::UnlinkAt(parent, entry.name, AT_REMOVEDIR);
     if (depth == kMaxOpen && !done && done.error().sys_errno == ENOTEMPTY) {
       return MoveUp(parent, entry.name);
     }
-    (void)Note(std::move(done));
+    Note(std::move(done));
   }
 
   void MoveUp(BorrowedFd parent, const std::string& name) {
-    const std::string place = ".palmshed-deep-" + std::to_string(moves_++);
-    (void)Note(sys::RenameAt(parent, name, top_, place));
+    Note(sys::RenameAt(parent, name, top_, prefix_ + std::to_string(moves_++)));
   }
 
   BorrowedFd top_;
+  std::string prefix_;
+  Clock::time_point deadline_;
   bool progress_ = false;
   std::uint64_t moves_ = 0;
   std::optional<Error> failure_;
 };
 
-Result<void> RemoveDirectory(BorrowedFd parent, const std::string& name, BorrowedFd top) {
-  TreeRemover remover(top);
-  for (int passes = 0; passes < kMaxPasses && remover.moves() < kMaxMoves;) {
-    const std::uint64_t moves = remover.moves();
+Result<void> RemoveDirectory(BorrowedFd parent, const std::string& name, BorrowedFd top,
+                             Clock::time_point deadline) {
+  PALMSHED_TRY(const std::string unique, sys::RandomHex(8));
+  TreeRemover remover(top, ".palmshed-" + unique + "-", deadline);
+  for (int idle = 0; idle < kMaxIdlePasses && !remover.Late(); ++idle) {
     const bool progress = remover.Pass();
     auto done = sys::UnlinkAt(parent, name, AT_REMOVEDIR);
     if (done || IsGone(done.error())) return {};
     if (done.error().sys_errno != ENOTEMPTY) return done;
     if (!progress && remover.failure()) return std::unexpected(*remover.failure());
-    if (remover.moves() == moves) ++passes;
+    if (progress) idle = 0;
   }
-  return std::unexpected(SysError("unlinkat", ENOTEMPTY, name + ", which is being written to"));
+  return std::unexpected(SysError("unlinkat", ENOTEMPTY, name));
 }
 
 }  // namespace
 
-Result<void> RemoveTree(BorrowedFd parent, const std::string& name) {
+Result<void> RemoveTree(BorrowedFd parent, const std::string& name,
+                        std::chrono::milliseconds limit) {
   auto done = sys::UnlinkAt(parent, name);
   if (done || IsGone(done.error())) return {};
   if (!IsDirectory(done.error())) return done;
   auto top = OpenToEmpty(parent, name);
   if (!top && IsGone(top.error())) return {};
   if (!top) return std::unexpected(std::move(top.error()));
-  return RemoveDirectory(parent, name, top->get());
+  return RemoveDirectory(parent, name, top->get(), Clock::now() + limit);
 }
 
 }  // namespace palmshed::workspace

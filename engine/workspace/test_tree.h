@@ -24,11 +24,10 @@ namespace palmshed::workspace {
 /// A new directory that goes with the object.
 class TestTree {
  public:
-  TestTree() {
-    std::string name = ::testing::TempDir() + "/palmshed-test-XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) std::abort();
-    path_ = name;
-    fd_ = UniqueFd(::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  TestTree() : TestTree(::testing::TempDir()) {}
+  /// In memory where the host has such a place: for trees that are large.
+  static TestTree InMemory() {
+    return TestTree(::access("/dev/shm", W_OK) == 0 ? "/dev/shm/" : ::testing::TempDir());
   }
   TestTree(const TestTree&) = delete;
   TestTree& operator=(const TestTree&) = delete;
@@ -49,6 +48,9 @@ class TestTree {
   }
   void Link(std::string_view target, std::string_view name) const {
     ASSERT_EQ(::symlink(std::string(target).c_str(), At(name).c_str()), 0) << name;
+  }
+  void HardLink(std::string_view name, std::string_view again) const {
+    ASSERT_EQ(::link(At(name).c_str(), At(again).c_str()), 0) << again;
   }
   void Fifo(std::string_view name) const { ASSERT_EQ(::mkfifo(At(name).c_str(), 0666), 0); }
 
@@ -83,6 +85,11 @@ class TestTree {
   }
 
  private:
+  explicit TestTree(const std::string& where) : path_(where + "palmshed-test-XXXXXX") {
+    if (::mkdtemp(path_.data()) == nullptr) std::abort();
+    fd_ = UniqueFd(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  }
+
   std::string path_;
   UniqueFd fd_;
 };

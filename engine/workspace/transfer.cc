@@ -60,6 +60,10 @@ Result<std::string> ParseHostPath(std::string_view path) {
   return std::unexpected(InvalidOption("hostPath", "contains a NUL byte"));
 }
 
+bool IsSame(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 /// One upload of a directory. Paths in here are the host's and serve messages only.
 class TreeUpload {
  public:
@@ -69,10 +73,9 @@ class TreeUpload {
   /// Copies what is in `source` into `target`. `depth`: levels of `target` below the workspace.
   Result<void> CopyInto(UniqueFd source, BorrowedFd target, std::size_t depth,
                         const std::string& path) {
-    if (++level_ > kMaxTreeDepth) {
-      return std::unexpected(HostError(path, "is nested deeper than 100 directories"));
-    }
+    PALMSHED_TRY_VOID(CheckSource(source.get(), target, path));
     PALMSHED_TRY(auto directory, OnHost(sys::Directory::Read(std::move(source)), path));
+    ++level_;
     while (true) {
       PALMSHED_TRY(auto entry, OnHost(directory.Next(), path));
       if (!entry) break;
@@ -99,6 +102,19 @@ class TreeUpload {
   }
 
  private:
+  /// Refuses trees that never end: too deep ones, and those that hold what is being filled.
+  Result<void> CheckSource(BorrowedFd source, BorrowedFd target, const std::string& path) {
+    if (level_ == kMaxTreeDepth) {
+      return std::unexpected(HostError(path, "is nested deeper than 100 directories"));
+    }
+    if (level_ == 0) {
+      PALMSHED_TRY(top_, OnHost(sys::Fstat(target), path));
+    }
+    PALMSHED_TRY(const struct stat st, OnHost(sys::Fstat(source), path));
+    if (!IsSame(st, workspace_) && !IsSame(st, top_)) return {};
+    return std::unexpected(HostError(path, "is what it would be copied into"));
+  }
+
   Result<void> CopyEntry(BorrowedFd from, const std::string& name, BorrowedFd target,
                          std::size_t depth, const std::string& path) {
     PALMSHED_TRY(struct stat st, OnHost(sys::FstatAt(from, name, AT_SYMLINK_NOFOLLOW), path));
@@ -117,9 +133,6 @@ class TreeUpload {
 
   Result<void> CopyDirectory(UniqueFd source, const struct stat& st, BorrowedFd target,
                              const std::string& name, std::size_t depth, const std::string& path) {
-    if (st.st_dev == workspace_.st_dev && st.st_ino == workspace_.st_ino) {
-      return std::unexpected(HostError(path, "is the workspace itself"));
-    }
     auto made = sys::MkdirAt(target, name, kUnfinishedMode);
     if (!made && made.error().sys_errno != EEXIST) return OnHost(std::move(made), path);
     PALMSHED_TRY(const UniqueFd into,
@@ -147,6 +160,7 @@ class TreeUpload {
 
   Owner owner_;
   struct stat workspace_;
+  struct stat top_{};  ///< The directory that is filled first.
   int level_ = 0;
 };
 

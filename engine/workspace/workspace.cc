@@ -34,6 +34,8 @@ namespace {
 
 constexpr std::uint32_t kPermissionBits = 0777;
 constexpr mode_t kDirectoryMode = 0755;
+// The program may be filling the tree meanwhile; who deletes a larger one calls again.
+constexpr std::chrono::minutes kRemovalLimit(1);
 constexpr std::size_t kReadChunk = 64U << 10;
 
 FileType TypeOf(mode_t mode) {
@@ -179,9 +181,9 @@ Result<void> Workspace::Remove(std::string_view path, bool recursive) const {
   PALMSHED_TRY(const struct stat st,
                Report(sys::FstatAt(parent, leaf.name, AT_SYMLINK_NOFOLLOW), where));
   if (S_ISDIR(st.st_mode)) {
-    return Report(
-        recursive ? RemoveTree(parent, leaf.name) : sys::UnlinkAt(parent, leaf.name, AT_REMOVEDIR),
-        where);
+    return Report(recursive ? RemoveTree(parent, leaf.name, kRemovalLimit)
+                            : sys::UnlinkAt(parent, leaf.name, AT_REMOVEDIR),
+                  where);
   }
   if (where.directory_only()) return std::unexpected(FileError(where, "is not a directory"));
   return Report(sys::UnlinkAt(parent, leaf.name), where);

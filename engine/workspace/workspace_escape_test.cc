@@ -54,8 +54,8 @@ class Planted : public ::testing::Test {
     EXPECT_EQ(outside_.Read("passwd"), "secret");
   }
 
-  TestTree outside_;
-  TestTree tree_;
+  TestTree outside_ = TestTree::InMemory();
+  TestTree tree_ = TestTree::InMemory();
   Workspace workspace_{tree_.Open()};
 };
 

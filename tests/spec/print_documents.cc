@@ -1,6 +1,6 @@
 // Prints one JSON line for each document that the public printers make, with every member set and
 // with as few as possible: {"schema": "...", "document": {...}}. After those, one line for each
-// enumeration: {"enumeration": "<schema>#<pointer>", "values": [...]}. check_schemas.py compares
+// enumeration: {"enumeration": "<schema>#<pointer>", "values": [...]}. check_engine.py compares
 // both with spec/schemas.
 #include <algorithm>
 #include <chrono>

@@ -22,7 +22,7 @@ inline constexpr std::uint32_t kSandboxUids = 1000;
 /// Whom a privileged test stands in for as "an ordinary user": a uid without an account.
 inline constexpr std::uint32_t kOrdinaryUid = 54321;
 
-/// A directory that goes with everything in it.
+/// A directory that goes with everything in it; made in $TMPDIR, else /tmp.
 class TempDirectory {
  public:
   TempDirectory();
@@ -112,6 +112,7 @@ struct SandboxSpec {
   bool filter = true;       ///< A filter that allows everything.
   std::string workspace{};  ///< Other than the sandbox's own directory.
   std::vector<BorrowedFd> locks{};
+  std::uint32_t host_uid = 0;  ///< Other than the next of the launcher's range.
 };
 
 struct ExecSpec {
@@ -159,9 +160,11 @@ class TestSandbox {
   std::uint32_t uid() const { return uid_; }
   BorrowedFd init_pidfd() const { return init_pidfd_.get(); }
   BorrowedFd socket() const { return socket_.get(); }
+  void CloseSocket() { socket_.reset(); }
   pid_t init_pid() const;
 
-  Started Start(const ExecSpec& spec);
+  /// `bend` may spoil the request before it is sent.
+  Started Start(const ExecSpec& spec, void (*bend)(child::ExecRequest*) = nullptr);
   void Kill(std::uint32_t sequence, int signal, bool all);
   UniqueFd OpenWorkspace();
   /// Waits for the answer to one execution; those to others are kept.
@@ -190,12 +193,16 @@ class TestSandbox {
 
 /// Reads until `text` has been seen, or the end, or the deadline.
 std::string ReadUntil(BorrowedFd fd, const std::string& text, int timeout_ms = kDeadlineMs);
+std::string FileContent(const std::string& path);
 std::string ReadAll(BorrowedFd fd, int timeout_ms = kDeadlineMs);
 /// Whether `fd` is readable within the time.
 bool IsReadable(BorrowedFd fd, int timeout_ms);
 /// The process behind a pidfd, in our pid namespace; -1 when it is gone.
 pid_t PidOf(BorrowedFd pidfd);
-/// All descendants of a process, itself not included, in our pid namespace.
+/// All descendants of a process, itself not included, in our pid namespace, parents first.
 std::vector<pid_t> DescendantsOf(pid_t pid);
+/// Looks again until there are `expected`: a process that only passes the baton may take a moment
+/// to go. Fewer or more when they never were.
+std::vector<pid_t> SettledDescendantsOf(pid_t pid, std::size_t expected);
 
 }  // namespace palmshed::testing

@@ -12,8 +12,10 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <sstream>
+#include <thread>
 
 #include "child/wire.h"
 #include "support/helper_driver.h"
@@ -45,12 +47,14 @@ pid_t ParentOf(const std::string& pid) {
 }  // namespace
 
 TempDirectory::TempDirectory() {
-  char name[] = "/tmp/palmshed-helper-XXXXXX";
-  if (::mkdtemp(name) != nullptr) path_ = name;
-  (void)::chmod(name, 0755);
+  const char* const parent = std::getenv("TMPDIR");
+  path_ = std::string(parent != nullptr ? parent : "/tmp") + "/palmshed-helper-XXXXXX";
+  if (::mkdtemp(path_.data()) == nullptr) path_.clear();
+  (void)::chmod(path_.c_str(), 0755);
 }
 
 TempDirectory::~TempDirectory() {
+  if (path_.empty()) return;
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
 }
@@ -71,6 +75,11 @@ std::string ReadUntil(BorrowedFd fd, const std::string& text, int timeout_ms) {
     all.append(buffer, static_cast<std::size_t>(size));
   }
   return all;
+}
+
+std::string FileContent(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 std::string ReadAll(BorrowedFd fd, int timeout_ms) { return ReadUntil(fd, "", timeout_ms); }
@@ -126,6 +135,16 @@ std::vector<pid_t> DescendantsOf(pid_t pid) {
     for (auto child = first; child != last; ++child) found.push_back(child->second);
   }
   found.erase(found.begin());
+  return found;
+}
+
+std::vector<pid_t> SettledDescendantsOf(pid_t pid, std::size_t expected) {
+  const auto deadline = Clock::now() + std::chrono::milliseconds(kDeadlineMs);
+  std::vector<pid_t> found = DescendantsOf(pid);
+  while (found.size() != expected && Clock::now() < deadline) {
+    std::this_thread::yield();
+    found = DescendantsOf(pid);
+  }
   return found;
 }
 

@@ -98,7 +98,7 @@ bool Finished::failed_at(child::Step step, int sys_errno) const {
 }
 
 TestSandbox::TestSandbox(LauncherProcess* launcher, const SandboxSpec& spec)
-    : launcher_(launcher), uid_(launcher->NextSandboxUid()) {
+    : launcher_(launcher), uid_(spec.host_uid != 0 ? spec.host_uid : launcher->NextSandboxUid()) {
   workspace_ = directory_.path() + "/workspace";
   for (const char* name : {"/workspace", "/tmp"}) {
     const std::string path = directory_.path() + name;
@@ -140,7 +140,9 @@ void TestSandbox::Create(const SandboxSpec& spec, UniqueFd init_socket) {
   AppendString(&message, directory_.path() + "/tmp");
   Send(launcher_->socket(), message, {init_socket.get()});
   init_socket.reset();
-  created_ = launcher_->Receive(&init_pidfd_);
+  do {
+    created_ = launcher_->Receive(&init_pidfd_);
+  } while (created_ && created_->answer == child::LauncherAnswer::kDied);  // Of earlier ones.
   if (!created_ || created_->answer != child::LauncherAnswer::kCreated) return;
   const ReceivedMessage answer = ReceiveWithDeadline(socket_.get());
   if (answer.bytes.size() != sizeof(child::InitReply)) return;
@@ -168,7 +170,7 @@ std::string TestSandbox::why_not() const {
 
 pid_t TestSandbox::init_pid() const { return PidOf(init_pidfd_.get()); }
 
-Started TestSandbox::Start(const ExecSpec& spec) {
+Started TestSandbox::Start(const ExecSpec& spec, void (*bend)(child::ExecRequest*)) {
   const std::vector<std::string> paths =
       spec.paths.empty() ? std::vector<std::string>{spec.argv[0]} : spec.paths;
   const std::vector<char> payload = PayloadOf(spec, paths);
@@ -181,6 +183,7 @@ Started TestSandbox::Start(const ExecSpec& spec) {
   request.argc = static_cast<std::uint32_t>(spec.argv.size());
   request.envc = static_cast<std::uint32_t>(spec.env.size());
   request.payload_bytes = payload.size();
+  if (bend != nullptr) bend(&request);
   std::vector<char> message;
   Append(&message, request);
   PipeEnds in = MakePipe(uid_);
@@ -229,13 +232,13 @@ std::optional<child::InitReply> TestSandbox::WaitEnd(std::uint32_t sequence, int
   }
 }
 
+// The pipes end before the answer comes: nothing of an ended execution is left to hold them.
 Finished TestSandbox::Finish(Started* started) {
   Finished finished;
-  const auto reply = WaitEnd(started->sequence);
-  if (!reply) return finished;
-  finished.reply = *reply;
+  started->in.reset();
   finished.out = ReadAll(started->out.get());
   finished.err = ReadAll(started->err.get());
+  if (const auto reply = WaitEnd(started->sequence)) finished.reply = *reply;
   return finished;
 }
 

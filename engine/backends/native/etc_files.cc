@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "base/sys.h"
+#include "palmshed/options.h"
 
 namespace palmshed::backends::native {
 namespace {

@@ -39,7 +39,8 @@ Env RuntimeVariables() {
   Env env;
   for (const char* name :
        {"PYENV_ROOT", "PYENV_VERSION", "RUSTUP_HOME", "CARGO_HOME", "RUSTUP_TOOLCHAIN", "NVM_DIR",
-        "SDKMAN_DIR", "ASDF_DIR", "ASDF_DATA_DIR", "GOROOT", "JAVA_HOME"}) {
+        "SDKMAN_DIR", "ASDF_DIR", "ASDF_DATA_DIR", "GOROOT", "JAVA_HOME", "RBENV_VERSION",
+        "NODENV_VERSION", "GOENV_VERSION"}) {
     if (std::string value = FromEnvironment(name); !value.empty()) {
       env.emplace_back(name, std::move(value));
     }

@@ -1,6 +1,8 @@
 #include "backends/native/runtimes.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <ranges>
@@ -19,8 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMaxEntries = 256;         // Of a PATH; later ones are not looked at.
-constexpr std::uintmax_t kMaxFile = 64U * 1024;  // Larger files are not what they are named for.
+constexpr std::size_t kMaxEntries = 256;          // Of a PATH; later ones are not looked at.
+constexpr std::uintmax_t kMaxFile = 64ULL << 10;  // Larger files are not what they are named for.
 
 // Each question has a quiet answer: what cannot be looked at is not there.
 bool IsDirectory(const std::string& path) {
@@ -45,6 +47,11 @@ std::string ReadSmallFile(const std::string& path) {
   if (!fs::is_regular_file(path, error) || fs::file_size(path, error) > kMaxFile) return {};
   auto content = sys::ReadFile(path);
   return content ? *std::move(content) : std::string();
+}
+
+std::string Join(const std::string& directory, std::string_view name) {
+  std::string path = directory;
+  return path.append("/").append(name);
 }
 
 std::string Parent(const std::string& path) { return fs::path(path).parent_path().string(); }
@@ -136,7 +143,8 @@ class Finder {
     if (Name(directory) != "shims" || !IsDirectory(root + "/versions")) return false;
     for (const ShimLayout& layout : kShimLayouts) {
       const std::string name(layout.name);
-      if (Name(root) != "." + name && Name(root) != name && !Exists(root + "/libexec/" + name)) {
+      if (Name(root) != "." + name && Name(root) != name &&
+          !Exists(Join(root + "/libexec", name))) {
         continue;
       }
       std::string chosen = Variable(layout.version_variable);
@@ -152,11 +160,11 @@ class Finder {
   // "3.11" means the newest 3.11.x that is installed.
   static std::string FindVersion(const std::string& versions, const std::string& wanted) {
     if (!IsPlainName(wanted)) return {};
-    if (IsDirectory(versions + "/" + wanted)) return versions + "/" + wanted;
+    if (IsDirectory(Join(versions, wanted))) return Join(versions, wanted);
     std::vector<std::string> names = ListNames(versions);
     std::erase_if(names, [&](const std::string& name) { return !name.starts_with(wanted + "."); });
     if (names.empty()) return {};
-    return versions + "/" + *std::ranges::max_element(names, OlderVersion);
+    return Join(versions, *std::ranges::max_element(names, OlderVersion));
   }
 
   bool EnterAsdf(const std::string& directory) {
@@ -165,7 +173,7 @@ class Finder {
     for (const std::string& line : Split(ReadSmallFile(search_.home + "/.tool-versions"), "\r\n")) {
       const std::vector<std::string> words = Split(line.substr(0, line.find('#')), " \t");
       if (words.size() < 2 || !IsPlainName(words[0]) || !IsPlainName(words[1])) continue;
-      const std::string version = root + "/installs/" + words[0] + "/" + words[1];
+      const std::string version = Join(Join(root + "/installs", words[0]), words[1]);
       EnterInstalled(version);
       EnterInstalled(version + "/go");  // asdf-golang unpacks the archive, which holds go/.
     }
@@ -208,7 +216,7 @@ class Finder {
     const std::string toolchains = rustup + "/toolchains";
     for (const std::string& name : ListNames(toolchains)) {
       if (name != wanted && !name.starts_with(wanted + "-")) continue;
-      const auto resolved = Resolve(toolchains + "/" + name);
+      const auto resolved = Resolve(Join(toolchains, name));
       if (resolved && Parent(*resolved) == toolchains && IsDirectory(*resolved + "/bin")) {
         return *resolved;
       }
@@ -226,7 +234,7 @@ class Finder {
     }
     if (Name(directory) != "bin" && Name(directory) != "sbin") return false;
     for (const PrefixLayout& layout : kPrefixLayouts) {
-      const auto marker = Resolve(prefix + "/" + std::string(layout.marker));
+      const auto marker = Resolve(Join(prefix, layout.marker));
       if (!marker || !IsWithin(*marker, prefix)) continue;
       if (!ShowParts(prefix, layout.parts)) return false;
       if (!layout.variable.empty()) SetVariable(layout.variable, prefix);
@@ -250,12 +258,12 @@ class Finder {
     bool shown = false;
     for (std::string& part : Split(parts, " ")) {
       if (!part.ends_with('*')) {
-        shown |= ShowPart(prefix + "/" + part);
+        shown |= ShowPart(Join(prefix, part));
         continue;
       }
       part.pop_back();
       for (const std::string& name : ListNames(prefix)) {
-        if (name.starts_with(part)) shown |= ShowPart(prefix + "/" + name);
+        if (name.starts_with(part)) shown |= ShowPart(Join(prefix, name));
       }
     }
     return shown;

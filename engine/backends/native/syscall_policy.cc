@@ -1,17 +1,17 @@
 #include "backends/native/syscall_policy.h"
 
 #include <linux/netlink.h>
-#include <netinet/in.h>
+#include <netinet/in.h>  // IWYU pragma: keep (IPPROTO_*)
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -24,7 +24,6 @@ using kernel::ArgWord;
 using kernel::Decision;
 using kernel::FilterArch;
 using kernel::FilterSpec;
-using kernel::NumberRange;
 using kernel::Verdict;
 
 constexpr int kNone = -1;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@
 #include "backends/native/runtimes.h"
 #include "child/wire.h"
 #include "kernel/landlock.h"
+#include "palmshed/options.h"
 
 namespace palmshed::backends::native {
 namespace {

@@ -1,0 +1,148 @@
+#include "backends/native/state_paths.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "palmshed/error.h"
+#include "workspace/test_tree.h"
+
+namespace palmshed::backends::native {
+namespace {
+
+using ::testing::HasSubstr;
+using workspace::TestTree;
+
+class HostDirectoriesTest : public ::testing::Test {
+ protected:
+  /// An ordinary user's environment; the paths are ours to make, whoever runs the test.
+  HostEnvironment User() const {
+    return {.uid = ::geteuid(),
+            .run = "/nonexistent",
+            .lib = "/nonexistent",
+            .runtime_home = tree_.At("runtime"),
+            .state_home = tree_.At("home/state"),
+            .temporary = tree_.At("tmp")};
+  }
+  /// The same, as root: where root's directories are follows from the uid alone.
+  void SetUp() override {
+    tree_.Mkdir("runtime", 0700);
+    tree_.Mkdir("home", 0755);
+    tree_.Mkdir("tmp", 01777);
+    tree_.Mkdir("run", 0755);
+    tree_.Mkdir("lib", 0755);
+  }
+
+  TestTree tree_;
+};
+
+#define SKIP_IF_ROOT()                                                 \
+  if (::geteuid() == 0) {                                              \
+    GTEST_SKIP() << "geteuid() is 0: root has directories of its own"; \
+  }
+
+TEST_F(HostDirectoriesTest, RootHasItsOwn) {
+  if (::geteuid() != 0) GTEST_SKIP() << "geteuid() is not 0";
+  HostEnvironment host = User();
+  host.run = tree_.At("run");
+  host.lib = tree_.At("lib");
+  const auto opened = OpenHostDirectories(host, "");
+  ASSERT_TRUE(opened) << opened.error().message;
+  EXPECT_EQ(opened->state.path, tree_.At("run/palmshed"));
+  EXPECT_EQ(opened->workspaces.path, tree_.At("lib/palmshed"));
+  EXPECT_EQ(tree_.Mode("run/palmshed"), 0700U);
+  EXPECT_EQ(tree_.Mode("lib/palmshed"), 0700U);
+}
+
+TEST_F(HostDirectoriesTest, AUserHasXdgDirectories) {
+  SKIP_IF_ROOT();
+  const auto opened = OpenHostDirectories(User(), "");
+  ASSERT_TRUE(opened) << opened.error().message;
+  EXPECT_EQ(opened->state.path, tree_.At("runtime/palmshed"));
+  EXPECT_EQ(opened->workspaces.path, tree_.At("home/state/palmshed"));
+  EXPECT_EQ(tree_.Mode("home/state"), 0700U) << "every parent that is made";
+  EXPECT_EQ(tree_.Mode("home"), 0755U) << "one that was there stays as it is";
+}
+
+TEST_F(HostDirectoriesTest, WithoutThemAPrivateTemporaryDirectory) {
+  SKIP_IF_ROOT();
+  HostEnvironment host = User();
+  host.state_home.clear();
+  for (const std::string& runtime :
+       {std::string(), std::string("relative"), tree_.At("missing"), std::string("/usr")}) {
+    host.runtime_home = runtime;
+    const auto opened = OpenHostDirectories(host, "");
+    ASSERT_TRUE(opened) << opened.error().message;
+    const std::string own = tree_.At("tmp/palmshed-" + std::to_string(host.uid));
+    EXPECT_EQ(opened->state.path, own) << runtime;
+    EXPECT_EQ(opened->workspaces.path, own + "/workspaces");
+    struct stat st{};
+    ASSERT_EQ(::stat(own.c_str(), &st), 0);
+    EXPECT_EQ(st.st_mode & 07777, 0700U);
+  }
+}
+
+TEST_F(HostDirectoriesTest, APlantedTemporaryDirectoryIsRefused) {
+  SKIP_IF_ROOT();
+  HostEnvironment host = User();
+  host.runtime_home.clear();
+  const std::string name = "tmp/palmshed-" + std::to_string(host.uid);
+  tree_.Mkdir("elsewhere", 0700);
+  tree_.Link(tree_.At("elsewhere"), name);
+  EXPECT_EQ(OpenHostDirectories(host, "").error().code, ErrorCode::kFsError) << "a link";
+  ASSERT_EQ(::unlink(tree_.At(name).c_str()), 0);
+  tree_.Write(name, "");
+  EXPECT_EQ(OpenHostDirectories(host, "").error().code, ErrorCode::kFsError) << "a file";
+  ASSERT_EQ(::unlink(tree_.At(name).c_str()), 0);
+  tree_.Mkdir(name, 0777);
+  const auto opened = OpenHostDirectories(host, "");
+  ASSERT_FALSE(opened);
+  EXPECT_THAT(opened.error().message, HasSubstr("other users may write"));
+  EXPECT_THAT(opened.error().remedy, HasSubstr(name));
+  ASSERT_EQ(::chmod(tree_.At(name).c_str(), 0755), 0);
+  EXPECT_TRUE(OpenHostDirectories(host, "")) << "control";
+  EXPECT_EQ(tree_.Mode(name), 0700U) << "made private";
+}
+
+TEST_F(HostDirectoriesTest, ForeignDirectoriesAreRefused) {
+  HostEnvironment host = User();
+  host.uid = ::geteuid() + 1;
+  host.runtime_home.clear();
+  const auto opened = OpenHostDirectories(host, "");
+  ASSERT_FALSE(opened);
+  EXPECT_THAT(opened.error().message, HasSubstr("belongs to another user"));
+}
+
+TEST_F(HostDirectoriesTest, TheCallersChoiceOfRootWins) {
+  HostEnvironment host = User();
+  host.run = tree_.At("run");
+  tree_.Mkdir("chosen", 0755);
+  const auto opened = OpenHostDirectories(host, tree_.At("chosen"));
+  ASSERT_TRUE(opened) << opened.error().message;
+  EXPECT_EQ(opened->workspaces.path, tree_.At("chosen"));
+  EXPECT_EQ(tree_.Mode("chosen"), 0755U);
+  EXPECT_TRUE(OpenHostDirectories(host, tree_.At("made/on/the/way")));
+  EXPECT_EQ(tree_.Mode("made/on"), 0700U);
+  EXPECT_EQ(OpenHostDirectories(host, "relative").error().field, "workspaceRoot");
+  tree_.Mkdir("open", 0777);
+  EXPECT_EQ(OpenHostDirectories(host, tree_.At("open")).error().code, ErrorCode::kFsError);
+}
+
+TEST(HostEnvironmentTest, ReadsThisProcess) {
+  ASSERT_EQ(::setenv("TMPDIR", "/elsewhere", 1), 0);
+  ASSERT_EQ(::setenv("XDG_STATE_HOME", "/state", 1), 0);
+  const HostEnvironment host = ReadHostEnvironment();
+  ::unsetenv("TMPDIR");
+  ::unsetenv("XDG_STATE_HOME");
+  EXPECT_EQ(host.uid, ::geteuid());
+  EXPECT_EQ(host.temporary, "/elsewhere");
+  EXPECT_EQ(host.state_home, "/state");
+  EXPECT_EQ(ReadHostEnvironment().temporary, "/tmp");
+}
+
+}  // namespace
+}  // namespace palmshed::backends::native
