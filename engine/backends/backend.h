@@ -7,11 +7,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "base/loop.h"
 #include "base/unique_fd.h"
+#include "base/worker.h"
 #include "palmshed/capabilities.h"
 #include "palmshed/error.h"
 #include "palmshed/options.h"
@@ -45,6 +47,8 @@ struct Stdio {
 class BackendSandbox {
  public:
   virtual ~BackendSandbox() = default;
+  /// Ends every process at once; does not wait. Idempotent.
+  virtual void Kill() = 0;
   /// Starts an execution; `ended` runs exactly once, on the loop's thread, when all of its
   /// processes are dead and reaped. An error means that it was not started and `ended` never runs.
   virtual Result<std::uint32_t> Start(const plan::ExecPlan& plan, Stdio stdio,
@@ -72,13 +76,17 @@ class Backend {
   virtual Result<std::unique_ptr<BackendSandbox>> Create(const std::string& id,
                                                          const plan::SandboxPlan& plan,
                                                          std::function<void()> lost) = 0;
-  /// The facts that need no test: kinds and mechanisms. Flags come from self-tests (run/self_test).
+  /// The facts that need no test: kinds and mechanisms. Flags come from self-tests (run/selftest).
   virtual Result<Capabilities> Describe() = 0;
+  /// A program for sandboxes of this backend that tries what run/selftest.h wants to know: it is
+  /// run as `probe attempts FILE SOCKET ABSTRACT_NAME PORT PID` and as `probe echo`.
+  virtual std::span<const std::byte> ProbeProgram() const = 0;
 };
 
 /// What every backend is made with.
 struct BackendContext {
-  Loop* loop;  ///< Outlives the backend.
+  Loop* loop;      ///< Outlives the backend, as does the next.
+  Worker* worker;  ///< For work that nobody waits for.
   const EngineOptions* options;
   std::function<void(const Event&)> emit;
 };

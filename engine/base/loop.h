@@ -36,10 +36,12 @@ class Loop {
   virtual void Run(const std::function<void()>& task) = 0;
   virtual bool InLoop() const = 0;
 
-  /// `ready` runs whenever `fd` is readable or has reached its end.
-  virtual std::unique_ptr<Watch> WatchReadable(BorrowedFd fd, std::function<void()> ready) = 0;
-  /// `ready` runs whenever `fd` is writable.
-  virtual std::unique_ptr<Watch> WatchWritable(BorrowedFd fd, std::function<void()> ready) = 0;
+  /// `ready` runs whenever `fd` is readable or has reached its end. Errors: OVERLOADED.
+  virtual Result<std::unique_ptr<Watch>> WatchReadable(BorrowedFd fd,
+                                                       std::function<void()> ready) = 0;
+  /// `ready` runs whenever `fd` is writable. Errors: OVERLOADED.
+  virtual Result<std::unique_ptr<Watch>> WatchWritable(BorrowedFd fd,
+                                                       std::function<void()> ready) = 0;
   /// `expired` runs after `delay` on CLOCK_MONOTONIC.
   virtual std::unique_ptr<Timer> After(std::chrono::nanoseconds delay,
                                        std::function<void()> expired) = 0;

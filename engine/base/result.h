@@ -24,6 +24,11 @@ Error InvalidOption(std::string_view field, std::string_view problem);
 /// UNSUPPORTED: `control` cannot be enforced; `missing` says why, `remedy` how to get it.
 Error Unsupported(std::string_view control, std::string_view missing, std::string_view remedy);
 
+[[noreturn]] inline void Unreachable(const char* file, int line) {
+  std::fprintf(stderr, "palmshed: unreachable code reached at %s:%d\n", file, line);
+  std::abort();
+}
+
 }  // namespace palmshed
 
 #define PALMSHED_CONCAT_(a, b) a##b
@@ -54,3 +59,6 @@ Error Unsupported(std::string_view control, std::string_view missing, std::strin
       std::abort();                                                                       \
     }                                                                                     \
   } while (false)
+
+// For the end of a function that a complete switch has left already.
+#define PALMSHED_UNREACHABLE() ::palmshed::Unreachable(__FILE__, __LINE__)

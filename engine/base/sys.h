@@ -30,6 +30,7 @@ struct Message {
 };
 
 Result<FdPair> Pipe(int flags = 0);
+Result<void> SetNonBlocking(BorrowedFd fd);
 Result<FdPair> SocketPair();  ///< AF_UNIX, SOCK_SEQPACKET.
 Result<UniqueFd> Open(const std::string& path, int flags, mode_t mode = 0);
 Result<UniqueFd> OpenAt(BorrowedFd dir, const std::string& name, int flags, mode_t mode = 0);

@@ -37,6 +37,8 @@ struct Offer {
   Missing proc_missing{};
   std::vector<std::string> search_path{};  ///< PATH inside: fixed directories plus runtimes found.
   Env runtime_env{};                       ///< Variables that the runtimes need, e.g. RUSTUP_HOME.
+  bool images = false;                     ///< Sandboxes are made from images.
+  double usable_cpus = 0;                  ///< A quota from here up needs no enforcing; 0: unknown.
 };
 
 /// A sandbox as it will be made.
@@ -45,11 +47,17 @@ struct SandboxPlan {
   Network network = Network::kDisabled;
   bool private_view = true;  ///< False: the caller opted out, or the rung is filtered.
   bool filtered_view = false;
-  bool proc = true;        ///< False only when `degraded` names it.
+  bool proc = true;        ///< False when `degraded` names it, and in the filtered view.
   Env env{};               ///< Complete: defaults, runtimes, the caller's on top.
   std::string work_dir{};  ///< Relative to the workspace; empty: the workspace itself.
   Millis timeout{0};       ///< Zero: none. Default and ceiling.
   Bytes max_output = kDefaultMaxOutput;  ///< Default and ceiling.
+  Millis cpu_time_limit{0};              ///< Ceilings, zero: none. Not enforced by any backend yet:
+  double cpu_quota = 0;                  ///< they are here only when `weaker` names them, or when
+  Bytes memory{};                        ///< the quota is at least `usable_cpus`.
+  std::uint64_t pids = 0;
+  double usable_cpus = 0;               ///< As offered.
+  std::vector<std::string> degraded{};  ///< Controls that executions may go without.
   std::string name{};
   std::vector<std::pair<std::string, std::string>> labels{};
   std::vector<std::string> weaker{};  ///< Controls that are weaker and were named in `degraded`.
@@ -59,14 +67,15 @@ enum class StdinKind : std::uint8_t { kNull, kPipe };
 
 /// One execution as it will be started.
 struct ExecPlan {
-  std::vector<std::string> argv;
-  std::vector<std::string> paths;  ///< Candidates to execute, in order.
-  std::vector<std::string> env;    ///< "NAME=value", no name twice.
-  std::string work_dir;            ///< Relative to the workspace; empty: the workspace itself.
+  std::vector<std::string> argv{};
+  std::vector<std::string> paths{};  ///< Candidates to execute, in order.
+  std::vector<std::string> env{};    ///< "NAME=value", no name twice.
+  std::string work_dir{};            ///< Relative to the workspace; empty: the workspace itself.
   Millis timeout{0};
   Bytes max_output = kDefaultMaxOutput;
   StdinKind stdin_kind = StdinKind::kNull;
-  bool close_stdin = false;  ///< After `stdin_bytes`.
+  bool close_stdin = false;           ///< After `stdin_bytes`.
+  std::vector<std::string> weaker{};  ///< Of the sandbox, and of what this execution asked for.
 };
 
 /// INVALID_OPTIONS or UNSUPPORTED, before anything is made.

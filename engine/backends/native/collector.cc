@@ -16,7 +16,7 @@
 #include "base/unique_fd.h"
 #include "palmshed/error.h"
 
-namespace palmshed::native {
+namespace palmshed::backends::native {
 namespace {
 
 /// The sandboxes of which anything is left, by what of them was seen.
@@ -71,4 +71,4 @@ Result<Collection> CollectDead(BorrowedFd root) {
   return collection;
 }
 
-}  // namespace palmshed::native
+}  // namespace palmshed::backends::native

@@ -7,7 +7,7 @@
 #include "base/unique_fd.h"
 #include "palmshed/error.h"
 
-namespace palmshed::native {
+namespace palmshed::backends::native {
 
 /// What one pass of a collector did.
 struct Collection {
@@ -20,4 +20,4 @@ struct Collection {
 /// ours neither. Any number of collectors may run at once. Blocks.
 Result<Collection> CollectDead(BorrowedFd root);
 
-}  // namespace palmshed::native
+}  // namespace palmshed::backends::native

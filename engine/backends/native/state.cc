@@ -23,7 +23,7 @@
 #include "workspace/remove_tree.h"
 #include "workspace/resolve.h"
 
-namespace palmshed::native {
+namespace palmshed::backends::native {
 namespace {
 
 constexpr std::string_view kPrefix = "sbx_";
@@ -162,4 +162,4 @@ Result<std::optional<UniqueFd>> TakeDeadLock(BorrowedFd root, const std::string&
   return std::move(*fd);
 }
 
-}  // namespace palmshed::native
+}  // namespace palmshed::backends::native

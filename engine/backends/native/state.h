@@ -20,7 +20,7 @@
 #include "palmshed/error.h"
 #include "workspace/resolve.h"
 
-namespace palmshed::native {
+namespace palmshed::backends::native {
 
 /// `sbx_` and 16 lower-case hex digits.
 Result<std::string> NewSandboxId();
@@ -69,4 +69,4 @@ Result<void> RemoveHome(BorrowedFd root, const std::string& id);
 /// Takes the lock of a sandbox if its owner is dead; nullopt when it lives, or is gone.
 Result<std::optional<UniqueFd>> TakeDeadLock(BorrowedFd root, const std::string& id);
 
-}  // namespace palmshed::native
+}  // namespace palmshed::backends::native

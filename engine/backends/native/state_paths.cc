@@ -17,7 +17,7 @@
 #include "base/unique_fd.h"
 #include "palmshed/error.h"
 
-namespace palmshed::native {
+namespace palmshed::backends::native {
 namespace {
 
 constexpr mode_t kPrivate = 0700;
@@ -133,4 +133,4 @@ Result<HostDirectories> OpenHostDirectories(const HostEnvironment& host,
   return HostDirectories{.state = std::move(state), .workspaces = std::move(workspaces)};
 }
 
-}  // namespace palmshed::native
+}  // namespace palmshed::backends::native

@@ -15,7 +15,7 @@
 #include "base/unique_fd.h"
 #include "palmshed/error.h"
 
-namespace palmshed::native {
+namespace palmshed::backends::native {
 
 /// What decides where things live. Tests make their own.
 struct HostEnvironment {
@@ -48,4 +48,4 @@ struct HostDirectories {
 Result<HostDirectories> OpenHostDirectories(const HostEnvironment& host,
                                             const std::string& workspace_root);
 
-}  // namespace palmshed::native
+}  // namespace palmshed::backends::native

@@ -11,7 +11,7 @@
 #include "palmshed/error.h"
 #include "workspace/test_tree.h"
 
-namespace palmshed::native {
+namespace palmshed::backends::native {
 namespace {
 
 using ::testing::HasSubstr;
@@ -148,4 +148,4 @@ TEST(HostEnvironmentTest, ReadsThisProcess) {
 }
 
 }  // namespace
-}  // namespace palmshed::native
+}  // namespace palmshed::backends::native

@@ -20,7 +20,7 @@
 #include "palmshed/error.h"
 #include "workspace/test_tree.h"
 
-namespace palmshed::native {
+namespace palmshed::backends::native {
 namespace {
 
 using ::testing::ElementsAre;
@@ -234,4 +234,4 @@ TEST_F(StateTest, DestroyAndCollectorAtOnceBothSucceed) {
 }
 
 }  // namespace
-}  // namespace palmshed::native
+}  // namespace palmshed::backends::native

@@ -22,7 +22,7 @@
 #include "base/unique_fd.h"
 #include "palmshed/error.h"
 
-namespace palmshed::native {
+namespace palmshed::backends::native {
 namespace {
 
 constexpr std::uint64_t kFirstUnusable = 1ULL << 31;
@@ -211,4 +211,4 @@ Result<UidLease> UidLease::Take(BorrowedFd state, UidRange range) {
 
 UniqueFd UidLease::TakeLock() { return std::move(lock_); }
 
-}  // namespace palmshed::native
+}  // namespace palmshed::backends::native

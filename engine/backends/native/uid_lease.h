@@ -15,7 +15,7 @@
 #include "base/unique_fd.h"
 #include "palmshed/error.h"
 
-namespace palmshed::native {
+namespace palmshed::backends::native {
 
 /// Uids, and gids of the same numbers, that no account of the host has.
 struct UidRange {
@@ -59,4 +59,4 @@ class UidLease {
   UniqueFd lock_;
 };
 
-}  // namespace palmshed::native
+}  // namespace palmshed::backends::native

@@ -16,7 +16,7 @@
 #include "palmshed/error.h"
 #include "workspace/test_tree.h"
 
-namespace palmshed::native {
+namespace palmshed::backends::native {
 namespace {
 
 using ::testing::HasSubstr;
@@ -158,4 +158,4 @@ TEST(UidLease, ADuplicateKeepsItHeld) {
 }
 
 }  // namespace
-}  // namespace palmshed::native
+}  // namespace palmshed::backends::native

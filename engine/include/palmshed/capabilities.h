@@ -9,7 +9,11 @@ namespace palmshed {
 inline namespace v1 {
 
 /// How far an answer can be trusted.
-enum class Support : std::uint8_t { kSupported, kUnsupported, kUnknown };
+enum class Support : std::uint8_t {
+  kSupported,    ///< A self-test on this host showed it.
+  kUnsupported,  ///< A self-test on this host failed, or there is nothing to test.
+  kUnknown,      ///< Not tested.
+};
 
 /// One control of the sandbox and what a live test of it showed.
 struct Control {

@@ -27,6 +27,7 @@ class PALMSHED_EXPORT Engine {
  public:
   /// Makes an engine. Errors: OVERLOADED (threads or descriptors), FS_ERROR (workspace_root).
   static Result<Engine> Create(EngineOptions options = {});
+  /// Made by Create.
   explicit Engine(std::shared_ptr<run::EngineState> state);
   Engine(Engine&&) noexcept;
   Engine& operator=(Engine&&) noexcept;

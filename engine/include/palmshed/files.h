@@ -12,7 +12,12 @@ namespace palmshed {
 inline namespace v1 {
 
 /// What kind of object a path names. Links are never followed for this.
-enum class FileType : std::uint8_t { kFile, kDirectory, kSymlink, kOther };
+enum class FileType : std::uint8_t {
+  kFile,       ///< A regular file.
+  kDirectory,  ///< A directory.
+  kSymlink,    ///< A symbolic link, whatever it points at.
+  kOther,      ///< A FIFO, a socket or a device.
+};
 
 /// Facts about one file.
 struct FileStat {

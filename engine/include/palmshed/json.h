@@ -9,6 +9,7 @@
 #include "palmshed/error.h"
 #include "palmshed/events.h"
 #include "palmshed/export.h"
+#include "palmshed/files.h"
 #include "palmshed/options.h"
 #include "palmshed/result.h"
 
@@ -39,6 +40,10 @@ PALMSHED_EXPORT std::string ToJson(const Capabilities& capabilities);
 PALMSHED_EXPORT std::string ToJson(const Error& error);
 /// A document of spec/schemas/event.schema.json.
 PALMSHED_EXPORT std::string ToJson(const Event& event);
+/// A document of spec/schemas/file-stat.schema.json.
+PALMSHED_EXPORT std::string ToJson(const FileStat& stat);
+/// As above, with the entry's name.
+PALMSHED_EXPORT std::string ToJson(const DirEntry& entry);
 
 }  // namespace v1
 }  // namespace palmshed

@@ -41,7 +41,10 @@ enum class Descendants : std::uint8_t {
 };
 
 /// One of a program's output streams.
-enum class Stream : std::uint8_t { kStdout, kStderr };
+enum class Stream : std::uint8_t {
+  kStdout,  ///< Standard output.
+  kStderr,  ///< Standard error.
+};
 
 /// A host directory or file shown inside the sandbox.
 struct Mount {

@@ -16,21 +16,27 @@ namespace palmshed {
 inline namespace v1 {
 
 /// State of an execution. Every state but kRunning is final.
-enum class Status : std::uint8_t { kRunning, kCompleted, kFailed, kCancelled, kTimedOut };
+enum class Status : std::uint8_t {
+  kRunning,    ///< Not ended yet.
+  kCompleted,  ///< Exited with 0.
+  kFailed,     ///< Exited otherwise, was killed by a signal or a limit, or could not be started.
+  kCancelled,  ///< Ended by Cancel, or by the end of its sandbox.
+  kTimedOut,   ///< Ended by the wall-clock limit.
+};
 
 /// Why an execution ended, as read from the kernel.
 enum class Cause : std::uint8_t {
-  kExited,
-  kSignaled,
-  kWallTimeout,
-  kCpuTime,
-  kMemory,
-  kDisk,
-  kPids,
-  kCancelled,
-  kStartupFailed,
-  kBackendLost,
-  kInternal,
+  kExited,         ///< The program ended itself.
+  kSignaled,       ///< A signal that the engine did not send.
+  kWallTimeout,    ///< The wall-clock limit.
+  kCpuTime,        ///< The CPU time limit.
+  kMemory,         ///< The memory limit.
+  kDisk,           ///< The disk quota.
+  kPids,           ///< The limit on processes, where it ended the program.
+  kCancelled,      ///< Cancel, or the end of the sandbox.
+  kStartupFailed,  ///< The program could not be started; see `stage` and `sys_errno`.
+  kBackendLost,    ///< The engine, its launcher or the sandbox went away.
+  kInternal,       ///< A fault of the engine.
 };
 
 /// The specification's spelling, e.g. "timedout".

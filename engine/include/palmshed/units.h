@@ -18,9 +18,13 @@ constexpr std::uint64_t Count(Bytes size) { return static_cast<std::uint64_t>(si
 
 /// Literals for sizes, all powers of 1024: `512_MiB`.
 namespace literals {
+/// Bytes.
 constexpr Bytes operator""_B(unsigned long long n) { return Bytes{n}; }
+/// Units of 1024 bytes.
 constexpr Bytes operator""_KiB(unsigned long long n) { return Bytes{n << 10}; }
+/// Units of 1024 KiB.
 constexpr Bytes operator""_MiB(unsigned long long n) { return Bytes{n << 20}; }
+/// Units of 1024 MiB.
 constexpr Bytes operator""_GiB(unsigned long long n) { return Bytes{n << 30}; }
 }  // namespace literals
 

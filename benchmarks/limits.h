@@ -1,0 +1,18 @@
+// What the measured ratios must not exceed.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "benchmarks/report.h"
+
+namespace palmshed::benchmarks {
+
+/// One sentence for each ratio that is worse than its limit beyond doubt: its whole 95 % interval
+/// lies above. That interval is the margin for noise. It comes from the scatter of the same run, so
+/// a busy machine widens it instead of failing, and more rounds make it narrower. A limit whose
+/// variant was not measured, or that nothing checked, is an excess as well.
+std::vector<std::string> Excesses(std::span<const LatencyTable> tables);
+
+}  // namespace palmshed::benchmarks

@@ -1,0 +1,53 @@
+#include "benchmarks/limits.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <vector>
+
+#include "benchmarks/peers.h"
+#include "benchmarks/report.h"
+
+namespace palmshed::benchmarks {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+LatencyTable Table(int gap_ms, Ratio exec, Ratio command_line) {
+  const Row exec_row{.name = kExec, .floor = kFloor, .to_floor = exec};
+  const Row command_row{
+      .name = kCommandLine, .floor = kFloor, .to_floor = {}, .to_peer = command_line};
+  return {.gap = std::chrono::milliseconds(gap_ms), .rows = {exec_row, command_row}};
+}
+
+constexpr Ratio kGoodExec{.value = 1.1, .low = 1.0, .high = 1.2};
+constexpr Ratio kGoodRun{.value = 0.5, .low = 0.4, .high = 0.6};
+
+TEST(Limits, AreKeptByGoodRatios) {
+  const std::vector<LatencyTable> tables{Table(0, kGoodExec, kGoodRun),
+                                         Table(50, kGoodExec, kGoodRun)};
+  EXPECT_THAT(Excesses(tables), IsEmpty());
+}
+
+TEST(Limits, AreExceededOnlyBeyondTheInterval) {
+  const Ratio doubtful{.value = 1.4, .low = 1.29, .high = 1.6};
+  const Ratio certain{.value = 1.4, .low = 1.31, .high = 1.6};
+  const std::vector<LatencyTable> tables{Table(0, doubtful, kGoodRun),
+                                         Table(50, certain, kGoodRun)};
+  EXPECT_THAT(Excesses(tables), ElementsAre(HasSubstr("exec with 50 ms idle: 1.40 V")));
+}
+
+TEST(Limits, CompareTheCommandLineWithBubblewrap) {
+  const Ratio slow{.value = 0.7, .low = 0.66, .high = 0.8};
+  const std::vector<LatencyTable> tables{Table(0, kGoodExec, slow), Table(50, kGoodExec, kGoodRun)};
+  EXPECT_THAT(Excesses(tables), ElementsAre(HasSubstr("palmshed run with 0 ms idle: 0.70 B")));
+}
+
+TEST(Limits, AreNotKeptByWhatWasNotMeasured) { EXPECT_THAT(Excesses({}), SizeIs(4)); }
+
+}  // namespace
+}  // namespace palmshed::benchmarks

@@ -1,0 +1,60 @@
+// Theory of operation. Google Benchmark runs one thing many times, then the next. On a machine that
+// is shared, or whose clock changes, the hours differ more than the things do; and a loop without
+// pauses keeps caches, scheduler and RCU warm in a way that no user of a sandbox sees. So here all
+// variants take turns within one run, the order is random in each round (a fixed one gives some of
+// them a warmer cache than others), and a gap of idleness can precede each turn. Ratios between
+// variants of one run are what counts; absolute times describe a machine and an hour.
+#include "benchmarks/schedule.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <numeric>
+#include <random>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "benchmarks/die.h"
+
+namespace palmshed::benchmarks {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Micros RunOnce(const Variant& variant, std::chrono::milliseconds gap) {
+  if (variant.prepare) variant.prepare();
+  if (gap.count() > 0) std::this_thread::sleep_for(gap);
+  const auto start = Clock::now();
+  variant.run();
+  const Micros taken = Clock::now() - start;
+  if (variant.finish) variant.finish();
+  return taken;
+}
+
+}  // namespace
+
+std::vector<Series> Measure(std::span<const Variant> variants, std::chrono::milliseconds gap,
+                            int rounds, Random& random) {
+  std::vector<Series> series;
+  for (const Variant& variant : variants) {
+    series.push_back({.name = variant.name, .floor = variant.floor});
+    (void)RunOnce(variant, std::chrono::milliseconds(0));
+  }
+  std::vector<std::size_t> order(variants.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  for (int round = 0; round < rounds; ++round) {
+    std::ranges::shuffle(order, random);
+    for (const std::size_t i : order) series[i].samples.push_back(RunOnce(variants[i], gap));
+  }
+  return series;
+}
+
+const Series& Find(std::span<const Series> series, const std::string& name) {
+  const auto found = std::ranges::find(series, name, &Series::name);
+  if (found == series.end()) Die("there is no variant named " + name);
+  return *found;
+}
+
+}  // namespace palmshed::benchmarks

@@ -1,0 +1,46 @@
+// The things that are timed.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "benchmarks/peers.h"
+#include "benchmarks/schedule.h"
+#include "palmshed/palmshed.h"
+
+namespace palmshed::benchmarks {
+
+/// Bubblewrap with every namespace and a file view like a sandbox's.
+std::vector<std::string> BubblewrapCommand(const std::string& bubblewrap);
+
+/// The result of a run that must have worked.
+void MustRun(Sandbox& sandbox, const std::string& program);
+
+/// Owns the engine and the live sandbox that the variants use.
+class Variants {
+ public:
+  /// Absent programs leave their variants out.
+  static std::unique_ptr<Variants> Create(const Programs& programs);
+
+  std::span<const Variant> all() const { return variants_; }
+  /// Leaves all but `names` and what they are compared with. Ends the benchmark for unknown names.
+  void KeepOnly(const std::vector<std::string>& names);
+
+ private:
+  Variants(Engine engine, Sandbox live) : engine_(std::move(engine)), live_(std::move(live)) {}
+  void AddFloorAndPeers(const Programs& programs);
+  void AddNoop(const std::string& noop);
+  void AddExecutions();
+  void AddLives();
+
+  Engine engine_;
+  Sandbox live_;
+  std::unique_ptr<Sandbox> fresh_;      ///< Of the variant that is being timed.
+  std::unique_ptr<Engine> new_engine_;  ///< As above.
+  std::vector<Variant> variants_;
+};
+
+}  // namespace palmshed::benchmarks

@@ -1,0 +1,132 @@
+#include "cli/output/outcome.h"
+
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "cli/output/exit_code.h"
+#include "cli/output/note.h"
+#include "cli/values/duration.h"
+#include "palmshed/result.h"
+#include "palmshed/units.h"
+
+namespace palmshed::cli {
+namespace {
+
+std::string NameSignal(int signal) {
+  const char* name = ::sigabbrev_np(signal);
+  return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
+}
+
+std::string FormatSize(std::uint64_t bytes) {
+  constexpr std::uint64_t kMiB = 1U << 20;
+  if (bytes < kMiB) return fmt::format("{} bytes", bytes);
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / static_cast<double>(kMiB));
+}
+
+std::string FormatTime(std::uint64_t millis) {
+  return FormatDuration(Millis(static_cast<Millis::rep>(millis)));
+}
+
+std::string FormatNumber(std::uint64_t number) { return std::to_string(number); }
+
+/// E.g. "used 65.0 MiB of memory and the limit is 64.0 MiB; raise --memory to allow more".
+std::string DescribeLimit(const Termination& termination, std::string_view noun,
+                          std::string_view flag, std::string (*format)(std::uint64_t)) {
+  std::string text = "killed: ";
+  if (termination.observed) {
+    text += fmt::format("it used {} of {} and ", format(*termination.observed), noun);
+  }
+  text += termination.limit ? fmt::format("the limit is {}", format(*termination.limit))
+                            : fmt::format("the limit of {} was reached", noun);
+  return text + fmt::format("; raise {} to allow more", flag);
+}
+
+std::string DescribeTimeout(const Termination& termination, Millis duration) {
+  const std::string limit = FormatTime(termination.limit.value_or(0));
+  return fmt::format(
+      "killed after {}: the wall-clock limit of {} was reached; raise --timeout to allow more",
+      FormatDuration(duration), limit);
+}
+
+std::string ExplainExec(const ExecResult& result, std::string_view program) {
+  const int sys_errno = result.termination.sys_errno.value_or(0);
+  if (ForResult(result, 0) == ExitCode::kNotFound) {
+    return program.contains('/') ? "no such file inside the sandbox, which sees the workspace and "
+                                   "the system's programs only; bring it in with --copy"
+                                 : "not found in PATH";
+  }
+  switch (sys_errno) {
+    case ENOENT:
+      return "the interpreter that it names is missing inside the sandbox";
+    case EACCES:
+      return "it is not an executable file; a program needs its x bit (chmod +x)";
+    case ENOEXEC:
+      return "it is no program for this machine; a script needs a first line such as #!/bin/sh";
+    case E2BIG:
+      return "its arguments and environment are too long; write them to a file";
+    default:
+      return ::strerrordesc_np(sys_errno) != nullptr ? ::strerrordesc_np(sys_errno) : "refused";
+  }
+}
+
+std::string DescribeStartupFailure(const ExecResult& result, std::string_view program) {
+  const int sys_errno = result.termination.sys_errno.value_or(0);
+  if (result.termination.stage != "exec") {
+    return fmt::format("cannot start {}: the step '{}' failed: {}", program,
+                       result.termination.stage, NameErrno(sys_errno));
+  }
+  const char* name = ::strerrorname_np(sys_errno);
+  return fmt::format("cannot start {}: {} ({})", program, ExplainExec(result, program),
+                     name != nullptr ? name : "unknown error");
+}
+
+std::string DescribeSignal(int signal) {
+  // What a shell leaves unsaid: both are an everyday end, of a pipeline and of a ^C.
+  if (signal == SIGPIPE || signal == SIGINT) return {};
+  return fmt::format("the program was ended by signal {} ({})", signal, NameSignal(signal));
+}
+
+}  // namespace
+
+Outcome DescribeOutcome(const ExecResult& result, std::string_view program, int stop_signal) {
+  const Termination& termination = result.termination;
+  switch (termination.cause) {
+    case Cause::kExited:
+      return {};
+    case Cause::kSignaled:
+      return {.text = DescribeSignal(termination.signal.value_or(0))};
+    case Cause::kWallTimeout:
+      return {.text = DescribeTimeout(termination, result.duration)};
+    case Cause::kCpuTime:
+      return {.text = DescribeLimit(termination, "CPU time", "--cpu-time", FormatTime)};
+    case Cause::kMemory:
+      return {.text = DescribeLimit(termination, "memory", "--memory", FormatSize)};
+    case Cause::kDisk:
+      return {.text = DescribeLimit(termination, "disk", "--disk", FormatSize)};
+    case Cause::kPids:
+      return {.text = DescribeLimit(termination, "processes", "--pids-limit", FormatNumber)};
+    case Cause::kCancelled:
+      return {.text = stop_signal != 0 ? "cancelled by " + NameSignal(stop_signal) : "cancelled"};
+    case Cause::kStartupFailed:
+      return {.text = DescribeStartupFailure(result, program), .is_failure = true};
+    case Cause::kBackendLost:
+      return {.text =
+                  "the sandbox was lost before the program ended: its init process or the "
+                  "launcher has died; run it again",
+              .is_failure = true};
+    case Cause::kInternal:
+      return {.text = "internal error: the engine does not know how the program ended",
+              .is_failure = true};
+  }
+  return {};
+}
+
+}  // namespace palmshed::cli

@@ -1,0 +1,31 @@
+#include "cli/process/wakeup.h"
+
+#include <sys/eventfd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <expected>
+
+#include "cli/output/note.h"
+#include "palmshed/error.h"
+
+namespace palmshed::cli {
+
+Result<Wakeup> Wakeup::Create() {
+  Descriptor event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!event.valid()) {
+    return std::unexpected(Error{.code = ErrorCode::kOverloaded,
+                                 .message = "eventfd: " + NameErrno(errno),
+                                 .op = "eventfd",
+                                 .sys_errno = errno});
+  }
+  return Wakeup(std::move(event));
+}
+
+void Wakeup::Set() const {
+  const std::uint64_t one = 1;
+  // Ignoring a failure, because it can only mean that the flag is set to the brim already.
+  (void)!::write(event_.get(), &one, sizeof one);
+}
+
+}  // namespace palmshed::cli

@@ -1,0 +1,160 @@
+#include "backends/native/etc_files.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/sys.h"
+#include "palmshed/options.h"
+
+namespace palmshed::backends::native {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxResolvConf = 4096;
+
+// Paths below /etc; * stands for any part of one name. Everything here is readable for every user
+// of the host and carries no secrets. Left out on purpose, though programs look for them: pip.conf,
+// npmrc, gitconfig, wgetrc, maven/settings.xml, R/Renviron.site (all may hold credentials),
+// ssl/private, machine-id, ssh, the host's own passwd, group, hosts and hostname.
+constexpr std::string_view kPublic[] = {
+    // The dynamic linkers, glibc's and musl's.
+    "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ld-musl-*.path",
+    // Debian and Fedora: awk, java, cc, editor in /usr/bin are links through here.
+    "alternatives",
+    // CA certificates of Debian, SUSE, Arch, Fedora, and the configuration of the TLS libraries.
+    "ssl/certs", "ssl/cert.pem", "ssl/ca-bundle.pem", "ssl/openssl.cnf",
+    "ca-certificates/extracted", "pki/tls/certs", "pki/tls/cert.pem", "pki/tls/openssl.cnf",
+    "pki/ca-trust/extracted", "pki/java", "crypto-policies",
+    // Local time.
+    "timezone",
+    // Names of services and protocols: getservbyname(3), socket.getservbyname in Python.
+    "services", "protocols", "mime.types",
+    // Which distribution this is: pip, npm, lsb_release choose binaries by it.
+    "lsb-release", "debian_version", "alpine-release", "redhat-release", "system-release",
+    // Configuration that a package keeps here and links to from its directory in /usr.
+    "java", "java-*-openjdk", "maven/m2.conf", "maven/logging", "python3", "python3.*", "perl/Net",
+    "perl/XML", "php/*/mods-available", "php/*/cli/conf.d", "R/Makeconf", "R/Renviron", "R/ldpaths",
+    "R/repositories", "R/javaconf", "dotnet", "fonts", "ImageMagick-*", "xml", "terminfo"};
+
+std::string Passwd(const std::string& id) {
+  return "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n"
+         "sandbox:x:" +
+         id + ":" + id +
+         ":sandbox:/workspace:/bin/sh\n"
+         "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n";
+}
+
+std::string Group(const std::string& id) {
+  return "root:x:0:\ntty:x:5:\nsandbox:x:" + id + ":\nnogroup:x:65534:\n";
+}
+
+constexpr std::string_view kHosts =
+    "127.0.0.1 localhost\n"
+    "::1 localhost ip6-localhost ip6-loopback\n"
+    "127.0.1.1 sandbox\n";
+
+// Without a network a look-up must fail at once, not after the resolver's timeouts.
+std::string NameServiceSwitch(Network network) {
+  return std::string("passwd: files\ngroup: files\nshadow: files\nhosts: files") +
+         (network == Network::kAllow ? " dns" : "") +
+         "\nnetworks: files\nprotocols: files\nservices: files\n";
+}
+
+// musl asks 127.0.0.1 when no server is named, and waits for an answer.
+constexpr std::string_view kNoResolver =
+    "# No name server: no network.\noptions timeout:1 attempts:1\n";
+
+std::string ResolvConf(Network network, const std::string& host_root) {
+  if (network != Network::kAllow) return std::string(kNoResolver);
+  auto content = sys::ReadFile(host_root + "/etc/resolv.conf");
+  if (!content) return std::string(kNoResolver);
+  if (content->size() > kMaxResolvConf) {
+    content->resize(content->rfind('\n', kMaxResolvConf - 1) + 1);
+  }
+  return *std::move(content);
+}
+
+// What matches the rest of a pattern below `directory` (a path below /etc, ending in / or empty).
+void Expand(const std::string& host_etc, const std::string& directory, std::string_view pattern,
+            std::vector<std::string>& matches) {
+  const std::size_t slash = pattern.find('/');
+  const std::string name(pattern.substr(0, slash));
+  std::vector<std::string> names = {name};
+  if (name.find('*') != name.npos) {
+    names.clear();
+    std::error_code error;
+    fs::directory_iterator at(host_etc + directory, error);
+    for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+      const std::string found = at->path().filename().string();
+      if (fnmatch(name.c_str(), found.c_str(), 0) == 0) names.push_back(found);
+    }
+    std::ranges::sort(names);
+  }
+  for (const std::string& found : names) {
+    if (slash == pattern.npos) {
+      matches.push_back(directory + found);
+    } else {
+      Expand(host_etc, directory + found + "/", pattern.substr(slash + 1), matches);
+    }
+  }
+}
+
+// A link of the host's is kept where it leads to /usr (localtime, os-release): programs read the
+// name of the time zone from the link.
+std::string LinkTarget(const std::string& path) {
+  std::error_code error;
+  const std::string target = fs::read_symlink(path, error).string();
+  const bool kept = !error && (target.starts_with("/usr/") || target.starts_with("../usr/"));
+  return kept && target.find("/../") == target.npos ? target : std::string();
+}
+
+}  // namespace
+
+std::vector<EtcFile> MadeEtcFiles(std::uint32_t uid, Network network,
+                                  const std::string& host_root) {
+  using enum EtcFile::Kind;
+  const std::string id = std::to_string(uid);
+  return {
+      {kMade, "/etc/passwd", Passwd(id)},
+      {kMade, "/etc/group", Group(id)},
+      {kMade, "/etc/hostname", "sandbox\n"},
+      {kMade, "/etc/hosts", std::string(kHosts)},
+      {kMade, "/etc/nsswitch.conf", NameServiceSwitch(network)},
+      {kMade, "/etc/resolv.conf", ResolvConf(network, host_root)},
+      {kLink, "/etc/mtab", "../proc/self/mounts"},
+  };
+}
+
+std::vector<EtcFile> ShownEtcFiles(const std::string& host_root) {
+  using enum EtcFile::Kind;
+  const std::string host_etc = host_root + "/etc/";
+  std::vector<EtcFile> files;
+  for (const std::string name : {"localtime", "os-release"}) {
+    if (const std::string target = LinkTarget(host_etc + name); !target.empty()) {
+      files.push_back({kLink, "/etc/" + name, target});
+    } else if (std::error_code error; fs::is_regular_file(host_etc + name, error)) {
+      files.push_back({kShown, "/etc/" + name});
+    }
+  }
+  std::vector<std::string> matches;
+  for (const std::string_view pattern : kPublic) Expand(host_etc, "", pattern, matches);
+  for (const std::string& match : matches) {
+    std::error_code error;
+    const fs::file_status status = fs::status(host_etc + match, error);
+    if (fs::is_directory(status)) files.push_back({kShownDirectory, "/etc/" + match});
+    if (fs::is_regular_file(status)) files.push_back({kShown, "/etc/" + match});
+  }
+  return files;
+}
+
+}  // namespace palmshed::backends::native

@@ -1,0 +1,110 @@
+#include "backends/native/host.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <expected>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "backends/native/runtimes.h"
+#include "backends/native/state_paths.h"
+#include "backends/native/uid_lease.h"
+#include "base/result.h"
+#include "base/sys.h"
+#include "base/unique_fd.h"
+#include "child/image.h"
+#include "kernel/landlock.h"
+#include "palmshed/error.h"
+#include "palmshed/options.h"
+
+namespace palmshed::backends::native {
+namespace {
+
+// memfd_create(2): all seals, F_SEAL_EXEC (Linux 6.3) left out because older kernels refuse it.
+constexpr int kSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+
+std::string FromEnvironment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+/// The variables that say where runtimes keep their files.
+Env RuntimeVariables() {
+  Env env;
+  for (const char* name :
+       {"PYENV_ROOT", "PYENV_VERSION", "RUSTUP_HOME", "CARGO_HOME", "RUSTUP_TOOLCHAIN", "NVM_DIR",
+        "SDKMAN_DIR", "ASDF_DIR", "ASDF_DATA_DIR", "GOROOT", "JAVA_HOME", "RBENV_VERSION",
+        "NODENV_VERSION", "GOENV_VERSION"}) {
+    if (std::string value = FromEnvironment(name); !value.empty()) {
+      env.emplace_back(name, std::move(value));
+    }
+  }
+  return env;
+}
+
+Result<UniqueFd> SealedMemfd() {
+  PALMSHED_TRY(auto file, sys::MemfdCreate("palmshed-init", true));
+  PALMSHED_TRY_VOID(sys::WriteAll(file.get(), child::HelperImage()));
+  if (::fcntl(file.get(), F_ADD_SEALS, kSeals) < 0) {
+    return std::unexpected(SysError("fcntl(F_ADD_SEALS)", errno));
+  }
+  return file;
+}
+
+/// Read-only and without a name: nobody can write to it any more.
+Result<UniqueFd> UnlinkedFile(const std::string& directory) {
+  const std::string path = directory + "/.palmshed-init-" + std::to_string(::getpid());
+  PALMSHED_TRY(const UniqueFd out, sys::Open(path, O_WRONLY | O_CREAT | O_EXCL, 0700));
+  auto written = sys::WriteAll(out.get(), child::HelperImage());
+  auto opened = sys::Open(path, O_RDONLY);
+  (void)::unlink(path.c_str());
+  if (!written) return std::unexpected(std::move(written.error()));
+  return opened;
+}
+
+bool MayExecute(BorrowedFd file) {
+  return ::faccessat(file, "", X_OK, AT_EMPTY_PATH | AT_EACCESS) == 0;
+}
+
+bool MemfdsMayRun() {
+  auto setting = sys::ReadFile("/proc/sys/vm/memfd_noexec");
+  return !setting || !setting->starts_with("2");
+}
+
+}  // namespace
+
+Result<UniqueFd> MakeHelper(const std::string& directory) {
+  if (MemfdsMayRun()) {
+    if (auto file = SealedMemfd()) return file;
+  }
+  auto file = UnlinkedFile(directory);
+  if (file && MayExecute(file->get())) return file;
+  return std::unexpected(Unsupported(
+      "the helper program", "vm.memfd_noexec is 2 and " + directory + " may not hold programs",
+      "sudo sysctl -w vm.memfd_noexec=1, or set a workspace root that is not mounted noexec"));
+}
+
+Result<Host> DiscoverHost(const EngineOptions& options) {
+  Host host{.root = ::geteuid() == 0,
+            .extra_groups = ::getgroups(0, nullptr) > 0,
+            .landlock_abi = kernel::LandlockAbi()};
+  PALMSHED_TRY(host.directories,
+               OpenHostDirectories(ReadHostEnvironment(), options.workspace_root));
+  if (host.root) {
+    PALMSHED_TRY(host.uids, ChooseUidRange({}));
+  }
+  PALMSHED_TRY(host.helper, MakeHelper(host.directories.workspaces.path));
+  const std::string path =
+      options.search_path.empty() ? FromEnvironment("PATH") : options.search_path;
+  host.runtimes =
+      FindRuntimes({.path = path, .home = FromEnvironment("HOME"), .env = RuntimeVariables()});
+  return host;
+}
+
+}  // namespace palmshed::backends::native

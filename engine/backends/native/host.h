@@ -1,0 +1,30 @@
+// What the backend finds out about this host once, before the first sandbox.
+#pragma once
+
+#include "backends/native/runtimes.h"
+#include "backends/native/state_paths.h"
+#include "backends/native/uid_lease.h"
+#include "base/unique_fd.h"
+#include "palmshed/error.h"
+#include "palmshed/options.h"
+
+namespace palmshed::backends::native {
+
+struct Host {
+  bool root = false;              ///< The engine may give sandboxes uids of their own.
+  bool extra_groups = false;      ///< The engine's user is in groups that sandboxes would keep.
+  int landlock_abi = 0;           ///< 0: no Landlock.
+  HostDirectories directories{};  ///< Of state and workspaces.
+  UidRange uids{};                ///< With `root`.
+  UniqueFd helper{};              ///< The helper program, ready to execute.
+  Runtimes runtimes{};            ///< Programs outside /usr.
+};
+
+/// FS_ERROR for directories, UNSUPPORTED where the helper cannot be executed or no uid is free.
+Result<Host> DiscoverHost(const EngineOptions& options);
+
+/// The helper program in a sealed memfd; where the kernel refuses to execute those
+/// (vm.memfd_noexec=2), in an unlinked file of `directory`. UNSUPPORTED where neither works.
+Result<UniqueFd> MakeHelper(const std::string& directory);
+
+}  // namespace palmshed::backends::native

@@ -1,0 +1,97 @@
+#include "backends/native/init_message.h"
+
+#include <linux/filter.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "backends/native/syscall_policy.h"
+#include "backends/native/view.h"
+#include "base/bytes.h"
+#include "base/faults.h"
+#include "child/wire.h"
+#include "kernel/landlock.h"
+#include "palmshed/options.h"
+#include "plan/plan.h"
+
+namespace palmshed::backends::native {
+namespace {
+
+constexpr std::uint64_t kUnlimited = RLIM_INFINITY;
+constexpr std::uint64_t kShmBytes = 256U << 20;
+/// The first version with scopes for signals, which tell the executions of a sandbox apart.
+constexpr int kAbiWithScopes = 6;
+
+// Set in every workload, never inherited from the engine (a hard limit that is lower there stays:
+// only root with CAP_SYS_RESOURCE could raise it). The values are those of a login on Debian 12
+// where the kernel's own default would surprise programs.
+constexpr std::array<child::Rlimit, 15> kRlimits{{
+    {RLIMIT_CPU, 0, kUnlimited, kUnlimited},
+    {RLIMIT_FSIZE, 0, kUnlimited, kUnlimited},
+    {RLIMIT_DATA, 0, kUnlimited, kUnlimited},
+    {RLIMIT_STACK, 0, 8U << 20, kUnlimited},
+    {RLIMIT_CORE, 0, 0, 0},
+    {RLIMIT_RSS, 0, kUnlimited, kUnlimited},
+    {RLIMIT_NPROC, 0, kUnlimited, kUnlimited},
+    {RLIMIT_NOFILE, 0, 1024, 524288},
+    {RLIMIT_MEMLOCK, 0, 8U << 20, 8U << 20},
+    {RLIMIT_AS, 0, kUnlimited, kUnlimited},
+    {RLIMIT_LOCKS, 0, kUnlimited, kUnlimited},
+    {RLIMIT_SIGPENDING, 0, 32768, 32768},
+    {RLIMIT_MSGQUEUE, 0, 819200, 819200},
+    {RLIMIT_NICE, 0, 0, 0},
+    {RLIMIT_RTPRIO, 0, 0, 0},
+}};
+static_assert(kRlimits.size() <= child::kMaxRlimits);
+
+FilterKind FilterFor(const plan::SandboxPlan& plan) {
+  if (plan.filtered_view) {
+    return plan.network == Network::kDisabled ? FilterKind::kFilteredOffline
+                                              : FilterKind::kFilteredOnline;
+  }
+  return plan.private_view ? FilterKind::kPrivate : FilterKind::kHostFiles;
+}
+
+std::uint32_t FlagsFor(const plan::SandboxPlan& plan, int landlock_abi) {
+  std::uint32_t flags = 0;
+  if (plan.network == Network::kDisabled) flags |= child::kInitLoopback;
+  if (!plan.proc) flags |= child::kInitNoProc;
+  if (landlock_abi >= kAbiWithScopes) flags |= child::kInitSignalScope;
+  return flags;
+}
+
+}  // namespace
+
+std::vector<std::byte> EncodeInit(const plan::SandboxPlan& plan, const View& view,
+                                  int landlock_abi) {
+  std::vector<sock_filter> filter = BuildFilter(FilterFor(plan));
+  if (Faulty("no-seccomp")) filter = {BPF_STMT(BPF_RET | BPF_K, 0x7fff0000U)};
+  const kernel::LandlockRights handled =
+      Faulty("no-landlock") ? kernel::LandlockRights{} : view.handled;
+  const std::span<const LandlockRulePlan> rules =
+      Faulty("no-landlock") ? std::span<const LandlockRulePlan>() : view.rules;
+
+  child::InitConfig config{};
+  config.flags = FlagsFor(plan, landlock_abi);
+  config.filter_instructions = static_cast<std::uint32_t>(filter.size());
+  config.rules = static_cast<std::uint32_t>(rules.size());
+  config.rlimit_count = Faulty("no-rlimits") ? 0 : kRlimits.size();
+  config.handled_fs = handled.fs;
+  config.handled_net = handled.net;
+  config.scoped = handled.scoped;
+  config.shm_bytes = kShmBytes;
+  std::ranges::copy(kRlimits, config.rlimits);
+
+  std::vector<std::byte> message;
+  Append(message, BytesOf(config));
+  Append(message, std::as_bytes(std::span(filter)));
+  Append(message, EncodeRules(rules));
+  return message;
+}
+
+}  // namespace palmshed::backends::native

@@ -1,0 +1,173 @@
+#include "backends/native/launcher.h"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <expected>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/loop.h"
+#include "base/result.h"
+#include "base/sys.h"
+#include "base/unique_fd.h"
+#include "child/step_names.h"
+#include "child/wire.h"
+#include "palmshed/error.h"
+
+namespace palmshed::backends::native {
+namespace {
+
+/// Above every descriptor that the helper expects at a fixed place.
+constexpr int kParkedFd = 16;
+
+struct SpawnPlan {
+  int socket;
+  int engine;
+  int helper;
+  const char* const* argv;
+  int error;  ///< Written by the child.
+};
+
+/// Runs in the vforked child, which shares the engine's memory: system calls only.
+[[gnu::noinline]] void ExecHelper(SpawnPlan* plan) {
+  static constexpr const char* kNoEnvironment[] = {nullptr};
+  const int socket = ::fcntl(plan->socket, F_DUPFD, kParkedFd);
+  const int engine = ::fcntl(plan->engine, F_DUPFD, kParkedFd);
+  const int helper = ::fcntl(plan->helper, F_DUPFD, kParkedFd);
+  if (socket >= 0 && engine >= 0 && helper >= 0 && ::dup2(socket, child::kSocketFd) >= 0 &&
+      ::dup2(engine, child::kEnginePidfd) >= 0 && ::dup2(helper, child::kHelperFd) >= 0) {
+    // The host program's descriptors may lack close-on-exec.
+    (void)::syscall(SYS_close_range, child::kHelperFd + 1, ~0U, 0);
+    (void)::syscall(SYS_execveat, child::kHelperFd, "", plan->argv, kNoEnvironment, AT_EMPTY_PATH);
+  }
+  plan->error = errno;
+  ::_exit(127);
+}
+
+/// vfork(2), not fork: the engine may have gigabytes resident. The loop's thread blocks all
+/// signals, so no handler of the host program runs in the child.
+Result<pid_t> Spawn(SpawnPlan& plan) {
+  const pid_t pid = ::vfork();
+  if (pid == 0) ExecHelper(&plan);
+  if (pid < 0) return std::unexpected(SysError("vfork", errno));
+  if (plan.error != 0) {
+    (void)::waitpid(pid, nullptr, 0);
+    return std::unexpected(SysError("execveat", plan.error, "palmshed-init"));
+  }
+  return pid;
+}
+
+Error Gone() {
+  return {.code = ErrorCode::kBackendLost,
+          .message = "the launcher process has died",
+          .remedy = "try again: the next sandbox gets a new launcher"};
+}
+
+std::vector<std::byte> EncodeSetup(const LauncherSetup& setup) {
+  const child::LauncherConfig config{.flags = setup.launcher_flags, .entries = setup.view_entries};
+  std::vector<std::byte> message;
+  Append(message, BytesOf(config));
+  Append(message, setup.view);
+  return message;
+}
+
+}  // namespace
+
+Error StepError(ErrorCode code, child::Step step, int sys_errno, std::uint32_t detail) {
+  Error error = SysError(code, child::StepName(step), sys_errno);
+  if (detail != 0) error.message += " (item " + std::to_string(detail) + ")";
+  return error;
+}
+
+Result<std::unique_ptr<Launcher>> Launcher::Start(Loop& loop, BorrowedFd helper,
+                                                  const LauncherSetup& setup) {
+  PALMSHED_TRY(auto sockets, sys::SocketPair());
+  PALMSHED_TRY(const UniqueFd engine, sys::PidfdOpen(::getpid()));
+  const std::string flags = std::to_string(setup.stage_flags);
+  const std::array<const char*, 6> argv{"palmshed-init",       "stage",       setup.uid_map.c_str(),
+                                        setup.gid_map.c_str(), flags.c_str(), nullptr};
+  SpawnPlan plan{.socket = sockets.second.get(),
+                 .engine = engine.get(),
+                 .helper = helper,
+                 .argv = argv.data(),
+                 .error = 0};
+  Result<pid_t> pid = 0;
+  loop.Run([&] { pid = Spawn(plan); });
+  if (!pid) return std::unexpected(std::move(pid.error()));
+  sockets.second.reset();
+
+  std::unique_ptr<Launcher> launcher(new Launcher(std::move(sockets.first), *pid));
+  PALMSHED_TRY_VOID(sys::SendMessage(launcher->socket_.get(), EncodeSetup(setup)));
+  PALMSHED_TRY_VOID(launcher->AwaitReply(0));
+  return launcher;
+}
+
+Launcher::~Launcher() {
+  socket_.reset();  // Its end of file ends the launcher, and that ends stage.
+  (void)::waitpid(stage_, nullptr, __WALL);  // ECHILD when the host program reaps everything.
+}
+
+bool Launcher::gone() const {
+  const std::lock_guard lock(mu_);
+  return gone_;
+}
+
+Result<UniqueFd> Launcher::Launch(const LaunchRequest& request) {
+  const std::lock_guard lock(mu_);
+  if (gone_) return std::unexpected(Gone());
+  const child::CreateRequest header{
+      .op = child::LauncherOp::kCreate, .sequence = ++sequence_, .uid = request.uid, .reserved = 0};
+  std::vector<std::byte> message;
+  Append(message, BytesOf(header));
+  AppendString(message, request.workspace);
+  AppendString(message, request.tmp);
+  if (!sys::SendMessage(socket_.get(), message, std::span(&request.socket, 1))) {
+    gone_ = true;
+    return std::unexpected(Gone());
+  }
+  return AwaitReply(header.sequence);
+}
+
+/// Deaths of earlier sandboxes may come first; their own sockets have told already.
+Result<UniqueFd> Launcher::AwaitReply(std::uint32_t sequence) {
+  while (true) {
+    child::LauncherReply reply{};
+    auto message = sys::ReceiveMessage(socket_.get(), std::as_writable_bytes(std::span(&reply, 1)));
+    if (!message || message->size != sizeof reply) {
+      gone_ = true;
+      return std::unexpected(Gone());
+    }
+    switch (reply.answer) {
+      case child::LauncherAnswer::kReady:
+        return UniqueFd();
+      case child::LauncherAnswer::kCreated:
+        if (reply.sequence != sequence || message->fds.empty()) continue;
+        return std::move(message->fds.front());
+      case child::LauncherAnswer::kFailed:
+        gone_ = true;
+        return std::unexpected(
+            StepError(ErrorCode::kUnsupported, reply.step, reply.sys_errno, reply.detail));
+      case child::LauncherAnswer::kCreateFailed:
+        return std::unexpected(
+            StepError(ErrorCode::kUnsupported, reply.step, reply.sys_errno, reply.detail));
+      case child::LauncherAnswer::kDied:
+        continue;
+    }
+  }
+}
+
+}  // namespace palmshed::backends::native

@@ -1,0 +1,318 @@
+#include "backends/native/view.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <iterator>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "backends/native/etc_files.h"
+#include "backends/native/runtimes.h"
+#include "child/wire.h"
+#include "kernel/landlock.h"
+#include "palmshed/options.h"
+
+namespace palmshed::backends::native {
+namespace {
+
+namespace fs = std::filesystem;
+namespace landlock = kernel::landlock;
+using child::ViewOp;
+
+constexpr std::uint64_t kReadOnly = landlock::kReadFile | landlock::kReadDir;
+constexpr std::uint64_t kProgram = kReadOnly | landlock::kExecute;
+// Programs write to /proc/self/oom_score_adj and to /dev/null, with O_TRUNC where a shell opens it.
+constexpr std::uint64_t kReadWrite = kReadOnly | landlock::kWriteFile | landlock::kTruncate;
+constexpr std::uint64_t kDevices = kReadWrite | landlock::kIoctlDev;
+constexpr std::uint64_t kEverything = ~std::uint64_t{0};  // As far as the kernel's version goes.
+
+// Directories of the root that are links into /usr on most hosts.
+constexpr std::array<std::string_view, 6> kSystemNames = {"bin",   "sbin",  "lib",
+                                                          "lib32", "lib64", "libx32"};
+
+constexpr std::array<std::string_view, 6> kDeviceNames = {"null",   "zero",    "full",
+                                                          "random", "urandom", "tty"};
+
+// Top-level directories that a host view does not take from the host.
+constexpr std::array<std::string_view, 6> kNotTheHosts = {"proc",      "dev", "tmp",
+                                                          "workspace", "run", "sys"};
+
+class ViewBuilder {
+ public:
+  explicit ViewBuilder(const ViewRequest& request) : request_(request) {
+    view_.handled = kernel::RightsOfLandlock(request.landlock_abi);
+    // A network namespace does the job better: inside it, loopback stays open.
+    view_.handled.net = 0;
+  }
+
+  void Directory(const std::string& path, std::uint32_t mode = 0755) {
+    if (path == "/" || !Claim(path)) return;
+    Directory(fs::path(path).parent_path().string());
+    view_.items.push_back({.op = ViewOp::kDirectory, .mode = mode, .a = path});
+  }
+
+  void File(const std::string& path, const std::string& content) {
+    if (Prepare(path)) {
+      view_.items.push_back({.op = ViewOp::kFile, .mode = 0644, .a = path, .b = content});
+    }
+  }
+
+  void Link(const std::string& path, const std::string& target) {
+    if (Prepare(path)) {
+      view_.items.push_back({.op = ViewOp::kSymlink, .mode = 0777, .a = path, .b = target});
+    }
+  }
+
+  void Bind(const std::string& path, std::uint32_t flags) {
+    if (!Prepare(path)) return;
+    view_.items.push_back(
+        {.op = ViewOp::kBind, .flags = flags, .a = path, .b = request_.host_root + path});
+  }
+
+  void Proc() {
+    if (Prepare("/proc")) view_.items.push_back({.op = ViewOp::kProc, .a = "/proc"});
+  }
+
+  void Rule(const std::string& path, std::uint64_t access, bool optional = false) {
+    access &= view_.handled.fs;
+    if (access != 0) view_.rules.push_back({path, access, optional});
+  }
+
+  void HandleTcp() { view_.handled.net = kernel::RightsOfLandlock(request_.landlock_abi).net; }
+
+  View Build() && { return std::move(view_); }
+
+  // What a path of the host's root directory is: the target of a link, or a directory.
+  struct RootEntry {
+    bool directory = false;
+    std::string link{};
+  };
+  RootEntry Look(std::string_view name) const {
+    const fs::path path = request_.host_root + "/" + std::string(name);
+    std::error_code error;
+    const fs::file_status status = fs::symlink_status(path, error);
+    if (fs::is_symlink(status)) return {.link = fs::read_symlink(path, error).string()};
+    return {.directory = fs::is_directory(status)};
+  }
+
+ private:
+  // False when something stands there already: the first to name a path has it.
+  bool Claim(const std::string& path) {
+    if (std::ranges::find(claimed_, path) != claimed_.end()) return false;
+    claimed_.push_back(path);
+    return true;
+  }
+
+  bool Prepare(const std::string& path) {
+    if (!Claim(path)) return false;
+    Directory(fs::path(path).parent_path().string());
+    return true;
+  }
+
+  const ViewRequest& request_;
+  std::vector<std::string> claimed_;
+  View view_;
+};
+
+// A link of the root is kept when it stays in what the view shows.
+bool LeadsToSystem(const std::string& target) {
+  const bool inside =
+      target.starts_with("usr/") || target.starts_with("/usr/") || target.find('/') == target.npos;
+  return inside && target.find("..") == target.npos;
+}
+
+void AddSystem(ViewBuilder& view) {
+  view.Bind("/usr", child::kViewRecursive);
+  view.Rule("/usr", kProgram);
+  for (const std::string_view name : kSystemNames) {
+    const std::string path = "/" + std::string(name);
+    const auto entry = view.Look(name);
+    if (!entry.link.empty() && LeadsToSystem(entry.link)) view.Link(path, entry.link);
+    if (!entry.directory) continue;
+    view.Bind(path, child::kViewRecursive);
+    view.Rule(path, kProgram);
+  }
+}
+
+void AddEtc(ViewBuilder& view, const ViewRequest& request) {
+  view.Directory("/etc");
+  std::vector<EtcFile> files = MadeEtcFiles(request.uid, request.network, request.host_root);
+  std::ranges::move(ShownEtcFiles(request.host_root), std::back_inserter(files));
+  for (const EtcFile& file : files) {
+    switch (file.kind) {
+      case EtcFile::Kind::kMade:
+        view.File(file.path, file.content);
+        break;
+      case EtcFile::Kind::kLink:
+        view.Link(file.path, file.content);
+        break;
+      case EtcFile::Kind::kShown:
+      case EtcFile::Kind::kShownDirectory:
+        view.Bind(file.path, child::kViewRecursive | child::kViewOptional);
+        break;
+    }
+  }
+  view.Rule("/etc", kReadOnly);
+}
+
+// Init mounts a devpts and a tmpfs of its own on pts and shm.
+void AddDev(ViewBuilder& view) {
+  view.Directory("/dev");
+  for (const std::string_view name : kDeviceNames) {
+    view.Bind("/dev/" + std::string(name), child::kViewDevice | child::kViewWritable);
+  }
+  view.Directory("/dev/pts");
+  view.Directory("/dev/shm", 01777);
+  view.Link("/dev/ptmx", "pts/ptmx");
+  view.Link("/dev/fd", "/proc/self/fd");
+  view.Link("/dev/stdin", "/proc/self/fd/0");
+  view.Link("/dev/stdout", "/proc/self/fd/1");
+  view.Link("/dev/stderr", "/proc/self/fd/2");
+}
+
+// Mount points of what each sandbox has for itself.
+void AddOwn(ViewBuilder& view) {
+  AddDev(view);
+  view.Proc();
+  view.Directory("/tmp", 01777);
+  view.Directory("/workspace");
+}
+
+void AddOwnRules(ViewBuilder& view) {
+  view.Rule("/", landlock::kReadDir);  // `ls /`; every directory in sight may be listed.
+  view.Rule("/dev", kDevices);
+  view.Rule("/dev/shm", kEverything);
+  view.Rule("/proc", kReadWrite);
+  view.Rule("/tmp", kEverything);
+  view.Rule("/workspace", kEverything);
+}
+
+std::uint64_t RuntimeAccess(const Runtimes::Bind& bind) {
+  return bind.directory ? kProgram : kProgram & landlock::kFileRights;
+}
+
+void AddRuntimes(ViewBuilder& view, const Runtimes& runtimes) {
+  for (const Runtimes::Bind& bind : runtimes.binds) {
+    view.Bind(bind.path, child::kViewRecursive | child::kViewOptional);
+    view.Rule(bind.path, RuntimeAccess(bind), true);
+  }
+  for (const Runtimes::Link& link : runtimes.links) view.Link(link.path, link.target);
+  for (const Runtimes::File& file : runtimes.files) {
+    view.File(file.path, file.content);
+    view.Rule(file.path, landlock::kReadFile);
+  }
+}
+
+std::vector<std::string> RootNames(const std::string& host_root) {
+  std::vector<std::string> names;
+  std::error_code error;
+  fs::directory_iterator at(host_root + "/", error);
+  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+    names.push_back(at->path().filename().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+void Append(std::vector<std::byte>& bytes, const void* from, std::size_t size) {
+  const auto* first = static_cast<const std::byte*>(from);
+  bytes.insert(bytes.end(), first, first + size);
+}
+
+// A string with its NUL.
+void Append(std::vector<std::byte>& bytes, const std::string& text) {
+  Append(bytes, text.c_str(), text.size() + 1);
+}
+
+void Pad(std::vector<std::byte>& bytes) { bytes.resize((bytes.size() + 7) / 8 * 8); }
+
+}  // namespace
+
+View BuildPrivateView(const ViewRequest& request) {
+  ViewBuilder view(request);
+  AddSystem(view);
+  AddEtc(view, request);
+  AddOwn(view);
+  view.Link("/var/tmp", "/tmp");
+  view.Directory("/run");
+  AddRuntimes(view, request.runtimes);
+  AddOwnRules(view);
+  return std::move(view).Build();
+}
+
+View BuildHostView(const ViewRequest& request) {
+  ViewBuilder view(request);
+  for (const std::string& name : RootNames(request.host_root)) {
+    if (std::ranges::find(kNotTheHosts, name) != kNotTheHosts.end()) continue;
+    const std::string path = "/" + name;
+    const auto entry = view.Look(name);
+    if (!entry.link.empty()) view.Link(path, entry.link);
+    if (!entry.directory) continue;
+    view.Bind(path, child::kViewRecursive | child::kViewWritable | child::kViewOptional);
+  }
+  AddOwn(view);
+  view.Directory("/run");
+  view.Rule("/", kEverything);
+  return std::move(view).Build();
+}
+
+View BuildFilteredView(const ViewRequest& request, const std::string& workspace) {
+  ViewBuilder view(request);
+  if (request.network != Network::kAllow) view.HandleTcp();
+  view.Rule(workspace, kEverything);
+  view.Rule("/usr", kProgram);
+  for (const std::string_view name : kSystemNames) {
+    if (view.Look(name).directory) view.Rule("/" + std::string(name), kProgram);
+  }
+  for (const EtcFile& file : ShownEtcFiles(request.host_root)) {
+    if (file.kind == EtcFile::Kind::kShown) view.Rule(file.path, landlock::kReadFile, true);
+    if (file.kind == EtcFile::Kind::kShownDirectory) view.Rule(file.path, kReadOnly, true);
+  }
+  for (const std::string_view name : kDeviceNames) {
+    view.Rule("/dev/" + std::string(name), kDevices & landlock::kFileRights, true);
+  }
+  for (const Runtimes::Bind& bind : request.runtimes.binds) {
+    view.Rule(bind.path, RuntimeAccess(bind), true);
+  }
+  return std::move(view).Build();
+}
+
+std::vector<std::byte> EncodeView(std::span<const ViewItem> items) {
+  std::vector<std::byte> bytes;
+  for (const ViewItem& item : items) {
+    const child::ViewEntry entry{.op = item.op,
+                                 .flags = item.flags,
+                                 .mode = item.mode,
+                                 .bytes_a = static_cast<std::uint32_t>(item.a.size()),
+                                 .bytes_b = static_cast<std::uint32_t>(item.b.size()),
+                                 .reserved = 0};
+    Append(bytes, &entry, sizeof entry);
+    Append(bytes, item.a);
+    Append(bytes, item.b);
+    Pad(bytes);
+  }
+  return bytes;
+}
+
+std::vector<std::byte> EncodeRules(std::span<const LandlockRulePlan> rules) {
+  std::vector<std::byte> bytes;
+  for (const LandlockRulePlan& plan : rules) {
+    const child::LandlockRule rule{.access = plan.access,
+                                   .bytes = static_cast<std::uint32_t>(plan.path.size()),
+                                   .optional = plan.optional ? 1U : 0U};
+    Append(bytes, &rule, sizeof rule);
+    Append(bytes, plan.path);
+    Pad(bytes);
+  }
+  return bytes;
+}
+
+}  // namespace palmshed::backends::native

@@ -1,0 +1,69 @@
+// What a sandbox sees of files: the list of things its root is made of, and the Landlock rules that
+// say the same once more, so that a mistake in one of the two does not open the host.
+//
+// The private view holds /usr, a few public files of /etc, the runtimes found on PATH and
+// directories of the sandbox's own. The host view (the caller opted out of file isolation) is the
+// host's tree with the rights of the sandbox's user; /proc, /dev, /tmp and /workspace stay private.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/native/runtimes.h"
+#include "child/wire.h"
+#include "kernel/landlock.h"
+#include "palmshed/error.h"
+#include "palmshed/options.h"
+
+namespace palmshed::backends::native {
+
+/// One child::ViewEntry before it is encoded; `a` and `b` as described there.
+struct ViewItem {
+  child::ViewOp op;
+  std::uint32_t flags = 0;
+  std::uint32_t mode = 0755;
+  std::string a{};
+  std::string b{};
+  bool operator==(const ViewItem&) const = default;
+};
+
+/// One child::LandlockRule before it is encoded.
+struct LandlockRulePlan {
+  std::string path;
+  std::uint64_t access = 0;
+  bool optional = false;
+  bool operator==(const LandlockRulePlan&) const = default;
+};
+
+struct ViewRequest {
+  Network network = Network::kDisabled;
+  std::uint32_t uid = child::kInsideUid;  ///< As the sandbox sees itself; also its gid.
+  int landlock_abi = 0;                   ///< kernel::LandlockAbi().
+  Runtimes runtimes{};
+  std::string host_root{};  ///< Where the host's tree is looked at; empty: /.
+};
+
+struct View {
+  std::vector<ViewItem> items{};  ///< In the order in which they are made.
+  std::vector<LandlockRulePlan> rules{};
+  kernel::LandlockRights handled{};  ///< For InitConfig; all zero: no Landlock here.
+};
+
+/// The sandbox's own tree.
+View BuildPrivateView(const ViewRequest& request);
+/// The host's tree, writable as far as its permissions go. /run and /sys are left out: sockets of
+/// the host's services live in the one, and the other holds the machinery of the limits.
+View BuildHostView(const ViewRequest& request);
+/// No tree at all, only rules for the host's own: `workspace` (a host path) is writable, the
+/// runtime is readable. TCP is closed when the network is disabled.
+View BuildFilteredView(const ViewRequest& request, const std::string& workspace);
+
+/// The records that follow LauncherConfig.
+std::vector<std::byte> EncodeView(std::span<const ViewItem> items);
+/// The records that follow InitConfig and the filter.
+std::vector<std::byte> EncodeRules(std::span<const LandlockRulePlan> rules);
+
+}  // namespace palmshed::backends::native

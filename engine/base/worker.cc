@@ -1,0 +1,69 @@
+#include "base/worker.h"
+
+#include <pthread.h>
+
+#include <csignal>
+#include <functional>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace palmshed {
+
+std::thread StartQuietThread(const char* name, std::function<void()> body) {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread;
+  try {
+    thread = std::thread(std::move(body));
+    (void)pthread_setname_np(thread.native_handle(), name);
+  } catch (const std::system_error&) {
+    // The caller sees that the thread is not joinable.
+  }
+  (void)pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+Worker::~Worker() {
+  {
+    const std::lock_guard lock(mu_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Worker::Post(std::move_only_function<void()> task) {
+  {
+    const std::lock_guard lock(mu_);
+    if (StartLocked()) {
+      tasks_.push_back(std::move(task));
+      changed_.notify_all();
+      return;
+    }
+  }
+  task();
+}
+
+bool Worker::StartLocked() {
+  if (!thread_.joinable()) thread_ = StartQuietThread("palmshed-work", [this] { Serve(); });
+  return thread_.joinable();
+}
+
+void Worker::Serve() {
+  std::unique_lock lock(mu_);
+  while (true) {
+    changed_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
+    if (tasks_.empty()) return;
+    auto task = std::move(tasks_.front());
+    tasks_.pop_front();
+    lock.unlock();
+    task();
+    lock.lock();
+  }
+}
+
+}  // namespace palmshed

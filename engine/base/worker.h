@@ -1,0 +1,39 @@
+// A thread for work that may block, such as deleting files.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace palmshed {
+
+/// Runs tasks one after another on a thread of its own, which starts with the first task and blocks
+/// every signal. The destructor runs what is still queued, then joins. Any thread.
+class Worker {
+ public:
+  Worker() = default;
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  /// Queues `task`; runs it on the calling thread when no thread can be had.
+  void Post(std::move_only_function<void()> task);
+
+ private:
+  bool StartLocked();
+  void Serve();
+
+  std::mutex mu_;
+  std::condition_variable changed_;
+  std::deque<std::move_only_function<void()>> tasks_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+/// Starts a thread that blocks every signal: the host program's signals are its own. An
+/// unjoinable thread means that none could be had.
+std::thread StartQuietThread(const char* name, std::function<void()> body);
+
+}  // namespace palmshed

@@ -1,0 +1,50 @@
+#include <errno.h>
+#include <sys/prctl.h>
+
+#include <string_view>
+
+#include "child/keyring.h"
+#include "child/network.h"
+#include "child/raw.h"
+#include "child/setup.h"
+
+namespace palmshed::child {
+namespace {
+
+constexpr std::string_view kHostname = "sandbox";
+
+// A new user namespace comes with a full bounding set.
+Failure EmptyBoundingSet() {
+  for (unsigned capability = 0; capability <= kMaxCapability; ++capability) {
+    const long result = Prctl(PR_CAPBSET_DROP, capability);
+    if (result == -EINVAL && capability > 0) break;  // One more than the kernel knows.
+    if (result < 0) return FailureIf(result, Step::kDropBounding);
+  }
+  return kSuccess;
+}
+
+}  // namespace
+
+Failure SetUpNames(const SetupPlan& plan) {
+  const long named = Call(SYS_sethostname, kHostname.data(), kHostname.size());
+  if (named < 0) return FailureIf(named, Step::kHostname);
+  if ((plan.config->flags & kInitLoopback) != 0) {
+    const long up = BringLoopbackUp();
+    if (up < 0) return FailureIf(up, Step::kLoopback);
+  }
+  return FailureIf(JoinFreshKeyring(), Step::kKeyring);
+}
+
+Failure DropPrivileges(const SetupPlan&) {
+  const Failure bounded = EmptyBoundingSet();
+  if (bounded.failed()) return bounded;
+  const long ambient = Prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL);
+  if (ambient < 0) return FailureIf(ambient, Step::kDropCapabilities);
+  const CapabilityHeader header{kCapabilityVersion3, 0};
+  const CapabilityWord none[2] = {};
+  const long dropped = Call(SYS_capset, &header, none);
+  if (dropped < 0) return FailureIf(dropped, Step::kDropCapabilities);
+  return FailureIf(Prctl(PR_SET_NO_NEW_PRIVS, 1), Step::kNoNewPrivs);
+}
+
+}  // namespace palmshed::child

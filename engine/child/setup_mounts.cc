@@ -1,0 +1,60 @@
+#include <sys/mount.h>
+
+#include "child/raw.h"
+#include "child/setup.h"
+#include "child/text.h"
+#include "child/view.h"
+
+namespace palmshed::child {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kSpareInodes = 1024;
+
+// Inodes are kernel memory: without a bound of their own, empty files would pass every limit.
+Failure MountShm(const SetupPlan& plan) {
+  const std::uint64_t bytes = plan.config->shm_bytes;
+  ShortText options;
+  options.Append("mode=1777,size=").Append(bytes);
+  options.Append(",nr_inodes=").Append(bytes / kPage + kSpareInodes);
+  return FailureIf(Mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()),
+                   Step::kMountShm);
+}
+
+Failure Attach(int tree, const char* target, Step step) {
+  const long attached = AttachTree(tree, target);
+  Close(tree);
+  return FailureIf(attached, step);
+}
+
+}  // namespace
+
+// Without a /proc of its own the sandbox gets an empty one: what the view shows there would be the
+// launcher's processes.
+Failure MountProc(const SetupPlan& plan) {
+  if ((plan.config->flags & kInitNoProc) != 0) {
+    return FailureIf(Mount("tmpfs", "/proc", "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+                           "mode=0555,size=4k,nr_inodes=2"),
+                     Step::kMountProc);
+  }
+  return FailureIf(Mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr),
+                   Step::kMountProc);
+}
+
+Failure MountPrivateDirectories(const SetupPlan& plan) {
+  const Failure tmp = Attach(kTmpTreeFd, "/tmp", Step::kAttachTmp);
+  if (tmp.failed()) return tmp;
+  const Failure shm = MountShm(plan);
+  if (shm.failed()) return shm;
+  return FailureIf(Mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
+                         "newinstance,ptmxmode=0666,mode=0620"),
+                   Step::kMountPts);
+}
+
+Failure AttachWorkspace(const SetupPlan&) {
+  const Failure attached = Attach(kWorkspaceTreeFd, "/workspace", Step::kAttachWorkspace);
+  if (attached.failed()) return attached;
+  return FailureIf(Call(SYS_chdir, "/workspace"), Step::kAttachWorkspace);
+}
+
+}  // namespace palmshed::child

@@ -1,0 +1,129 @@
+// The stage: starts the launcher and gives it its identity. It stays in the host's user namespace,
+// since only from there may the launcher's maps be written (user_namespaces(7)).
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <cstring>
+
+#include "child/failure.h"
+#include "child/inherited.h"
+#include "child/lifeline.h"
+#include "child/message.h"
+#include "child/raw.h"
+#include "child/roles.h"
+#include "child/text.h"
+
+namespace palmshed::child {
+namespace {
+
+[[noreturn]] void FailStage(const Failure& failure) {
+  LauncherReply reply{};
+  reply.answer = LauncherAnswer::kFailed;
+  reply.step = failure.step;
+  reply.sys_errno = failure.sys_errno;
+  (void)SendMessage(kSocketFd, &reply, sizeof reply);
+  ExitGroup(1);
+}
+
+struct Launcher {
+  int pid;
+  int pidfd;
+};
+
+// In the launcher to be: waits for its maps, then becomes a new program inside its namespace. Were
+// it not executed again there, its memory would belong to the host's namespace and, not being
+// dumpable, it could not write the maps of its own children.
+[[noreturn]] void ExecLauncherInChild(int go, bool change_ids) {
+  char word;
+  if (Call(SYS_read, go, &word, 1) != 1) ExitGroup(1);  // The stage is gone.
+  if (change_ids) {
+    if (const long result = Call(SYS_setresgid, 0, 0, 0); result < 0) {
+      FailStage(FailureIf(result, Step::kGidMap));
+    }
+    if (const long result = Call(SYS_setresuid, 0, 0, 0); result < 0) {
+      FailStage(FailureIf(result, Step::kUidMap));
+    }
+  }
+  (void)DieWithParent();
+  if (HasEnded(go)) ExitGroup(1);  // The stage held the other end of this pipe.
+  const char* const arguments[] = {"palmshed-init", "launcher", nullptr};
+  const char* const environment[] = {nullptr};
+  const long result = Call(SYS_execveat, kHelperFd, "", arguments, environment, AT_EMPTY_PATH);
+  FailStage(FailureIf(result, Step::kExecLauncher));
+}
+
+// Returns in the stage only. `go[0]` is read by the child.
+Launcher CloneLauncher(const int go[2], bool user_namespace) {
+  int pidfd = -1;
+  const unsigned long flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_PIDFD | SIGCHLD |
+                              (user_namespace ? CLONE_NEWUSER : 0U);
+  const long pid = Call(SYS_clone, flags, nullptr, &pidfd, nullptr, nullptr);
+  if (pid < 0) FailStage(FailureIf(pid, Step::kCloneLauncher));
+  if (pid == 0) {
+    Close(go[1]);
+    ExecLauncherInChild(go[0], user_namespace);
+  }
+  Close(go[0]);
+  return {static_cast<int>(pid), pidfd};
+}
+
+Failure WriteProcFile(int pid, const char* name, const char* text, Step step) {
+  ShortText path;
+  path.Append("/proc/").Append(static_cast<std::uint64_t>(pid)).Append("/").Append(name);
+  const long file = OpenAt(AT_FDCWD, path.c_str(), O_WRONLY);
+  if (file < 0) return FailureIf(file, step);
+  const long written = Call(SYS_write, file, text, std::strlen(text));
+  Close(static_cast<int>(file));
+  return FailureIf(written, step);
+}
+
+Failure WriteMaps(int pid, const char* uid_map, const char* gid_map, std::uint32_t flags) {
+  if ((flags & kStageDenySetgroups) != 0) {
+    const Failure denied = WriteProcFile(pid, "setgroups", "deny", Step::kSetgroups);
+    if (denied.failed()) return denied;
+  }
+  const Failure uids = WriteProcFile(pid, "uid_map", uid_map, Step::kUidMap);
+  if (uids.failed()) return uids;
+  return WriteProcFile(pid, "gid_map", gid_map, Step::kGidMap);
+}
+
+// The parent-death signal follows the engine's thread; the pidfd follows the engine.
+[[noreturn]] void StayWith(const Launcher& launcher) {
+  Close(kSocketFd);  // So that the engine sees the launcher's end.
+  Close(kHelperFd);
+  pollfd watched[] = {{kEnginePidfd, POLLIN, 0}, {launcher.pidfd, POLLIN, 0}};
+  while (Poll(watched, 2, kNoTimeout) == -EINTR) {
+  }
+  (void)Call(SYS_pidfd_send_signal, launcher.pidfd, SIGKILL, nullptr, 0);
+  while (Call(SYS_wait4, launcher.pid, nullptr, __WALL, nullptr) == -EINTR) {
+  }
+  ExitGroup(0);
+}
+
+}  // namespace
+
+void RunStage(const char* uid_map, const char* gid_map, const char* flags_text) {
+  const std::uint32_t flags = ParseNumber(flags_text);
+  const bool user_namespace = (flags & kStageNoUserNamespace) == 0;
+  (void)DieWithParent();
+  if (HasEnded(kEnginePidfd)) FailStage({Step::kEngineGone, ESRCH});
+  if (const long result = ResetInherited(); result < 0) {
+    FailStage(FailureIf(result, Step::kOpenNull));
+  }
+  LiftOwnLimits();
+  int go[2];
+  if (const long result = Call(SYS_pipe2, go, O_CLOEXEC); result < 0) {
+    FailStage(FailureIf(result, Step::kCloneLauncher));
+  }
+  const Launcher launcher = CloneLauncher(go, user_namespace);
+  if (user_namespace) {
+    const Failure failure = WriteMaps(launcher.pid, uid_map, gid_map, flags);
+    if (failure.failed()) FailStage(failure);
+  }
+  (void)Call(SYS_write, go[1], "g", 1);
+  StayWith(launcher);
+}
+
+}  // namespace palmshed::child

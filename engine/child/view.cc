@@ -1,0 +1,314 @@
+#include "child/view.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <sys/mount.h>
+
+#include "child/raw.h"
+#include "child/view_path.h"
+
+namespace palmshed::child {
+namespace {
+
+constexpr char kRootOptionsSize[] = "16m";
+
+// The records, checked before anything is made of them.
+struct Record {
+  ViewEntry entry;
+  const char* a;
+  const char* b;
+};
+
+class RecordReader {
+ public:
+  RecordReader(const void* records, std::size_t bytes)
+      : next_(static_cast<const char*>(records)), left_(bytes) {}
+
+  bool Next(Record* record) {
+    if (left_ < sizeof(ViewEntry)) return false;
+    record->entry = *reinterpret_cast<const ViewEntry*>(next_);
+    const std::size_t strings =
+        std::size_t{record->entry.bytes_a} + 1 + std::size_t{record->entry.bytes_b} + 1;
+    const std::size_t whole = (sizeof(ViewEntry) + strings + 7) / 8 * 8;
+    if (whole > left_) return false;
+    record->a = next_ + sizeof(ViewEntry);
+    record->b = record->a + record->entry.bytes_a + 1;
+    if (record->b[-1] != '\0' || record->b[record->entry.bytes_b] != '\0') return false;
+    next_ += whole;
+    left_ -= whole;
+    return true;
+  }
+
+ private:
+  const char* next_;
+  std::size_t left_;
+};
+
+// ---- the root
+
+struct BuildRoot {
+  int fd;
+  bool own;  ///< The tmpfs made here, not a tree that took its place.
+};
+
+long MakeRootMount() {
+  const long context = Call(SYS_fsopen, "tmpfs", kFsOpenCloexec);
+  if (context < 0) return context;
+  long result = Call(SYS_fsconfig, context, kFsConfigSetString, "mode", "0755", 0);
+  if (result >= 0) {
+    result = Call(SYS_fsconfig, context, kFsConfigSetString, "size", kRootOptionsSize, 0);
+  }
+  if (result >= 0) result = Call(SYS_fsconfig, context, kFsConfigCreate, nullptr, nullptr, 0);
+  if (result >= 0) {
+    result = Call(SYS_fsmount, context, kFsMountCloexec, kMountAttrNoSuid | kMountAttrNoDev);
+  }
+  Close(static_cast<int>(context));
+  return result;
+}
+
+long Attach(int tree, int directory, const char* target) {
+  const unsigned to_flags = target[0] == '\0' ? kMoveMountToEmptyPath : 0U;
+  return Call(SYS_move_mount, tree, "", directory, target, kMoveMountFromEmptyPath | to_flags);
+}
+
+// ---- the entries. Each returns 0 or a negative errno.
+
+long AddDirectory(int root, const Record& record) {
+  PathInView place;
+  if (const long result = place.Open(root, record.a); result < 0) return result;
+  const long made = Call(SYS_mkdirat, place.parent(), place.leaf(), record.entry.mode);
+  if (made == -EEXIST) return 0;  // Made on the way to an earlier entry, or part of a bind.
+  if (made < 0) return made;
+  return Call(SYS_fchmodat, place.parent(), place.leaf(), record.entry.mode);  // Past the umask.
+}
+
+long WriteAll(int file, const char* bytes, std::size_t size) {
+  while (size > 0) {
+    const long written = Call(SYS_write, file, bytes, size);
+    if (written < 0) return written;
+    bytes += written;
+    size -= static_cast<std::size_t>(written);
+  }
+  return 0;
+}
+
+long AddFile(int root, const Record& record) {
+  PathInView place;
+  if (const long result = place.Open(root, record.a); result < 0) return result;
+  const long file = OpenAt(place.parent(), place.leaf(), O_WRONLY | O_CREAT | O_EXCL, 0600);
+  if (file < 0) return file;
+  long result = WriteAll(static_cast<int>(file), record.b, record.entry.bytes_b);
+  if (result >= 0) result = Call(SYS_fchmod, file, record.entry.mode);
+  Close(static_cast<int>(file));
+  return result;
+}
+
+long AddSymlink(int root, const Record& record) {
+  PathInView place;
+  if (const long result = place.Open(root, record.a); result < 0) return result;
+  return Call(SYS_symlinkat, record.b, place.parent(), place.leaf());
+}
+
+long MakeMountPoint(int root, const char* path, bool directory) {
+  PathInView place;
+  if (const long result = place.Open(root, path); result < 0) return result;
+  if (directory) return Call(SYS_mkdirat, place.parent(), place.leaf(), 0755);
+  const long file = OpenAt(place.parent(), place.leaf(), O_WRONLY | O_CREAT | O_EXCL, 0644);
+  if (file >= 0) Close(static_cast<int>(file));
+  return file;
+}
+
+// The tree takes the place of the root that was being built, rather than lie on top of it: what is
+// left of the old root is found by looking for what is mounted last.
+long ReplaceRoot(int tree, BuildRoot* root) {
+  if (const long result = Call(SYS_fchdir, root->fd); result < 0) return result;
+  if (const long result = Call(SYS_umount2, ".", MNT_DETACH); result < 0) return result;
+  if (const long result = Call(SYS_chdir, "/"); result < 0) return result;
+  if (const long result = Attach(tree, AT_FDCWD, "/"); result < 0) return result;
+  const long result = Call(SYS_dup3, tree, root->fd, O_CLOEXEC);
+  root->own = false;
+  return result;
+}
+
+long AttachInView(int tree, BuildRoot* root, const char* path, bool directory) {
+  if (IsRoot(path)) return ReplaceRoot(tree, root);
+  const long made = MakeMountPoint(root->fd, path, directory);  // Failure shows in the next step.
+  const long target = OpenInView(root->fd, path);
+  if (target < 0) return made < 0 && made != -EEXIST ? made : target;
+  const long attached = Attach(tree, static_cast<int>(target), "");
+  Close(static_cast<int>(target));
+  return attached;
+}
+
+bool IsMissing(long result) { return result == -ENOENT || result == -ENOTDIR; }
+
+long AddBind(BuildRoot* root, const Record& record) {
+  const long tree = CopyTree(record.b, record.entry.flags);
+  if (IsMissing(tree) && (record.entry.flags & kViewOptional) != 0) return 0;
+  if (tree < 0) return tree;
+  const long directory = IsDirectory(static_cast<int>(tree));
+  const long result = directory < 0
+                          ? directory
+                          : AttachInView(static_cast<int>(tree), root, record.a, directory == 1);
+  Close(static_cast<int>(tree));
+  return result;
+}
+
+long MakeProcMount() {
+  const long context = Call(SYS_fsopen, "proc", kFsOpenCloexec);
+  if (context < 0) return context;
+  long result = Call(SYS_fsconfig, context, kFsConfigCreate, nullptr, nullptr, 0);
+  if (result >= 0) {
+    result = Call(SYS_fsmount, context, kFsMountCloexec,
+                  kMountAttrNoSuid | kMountAttrNoDev | kMountAttrNoExec);
+  }
+  Close(static_cast<int>(context));
+  return result;
+}
+
+// The mount itself serves as the directory from which the launcher reads.
+long AddProc(BuildRoot* root, const Record& record, View* view) {
+  const long tree = MakeProcMount();
+  if (tree < 0) return tree;
+  const long result = AttachInView(static_cast<int>(tree), root, record.a, true);
+  if (result < 0) {
+    Close(static_cast<int>(tree));
+    return result;
+  }
+  Close(view->proc);
+  view->proc = static_cast<int>(tree);
+  view->own_proc = true;
+  return 0;
+}
+
+Failure AddEntry(BuildRoot* root, const Record& record, std::uint32_t index, View* view) {
+  switch (record.entry.op) {
+    case ViewOp::kDirectory:
+      return FailureIf(AddDirectory(root->fd, record), Step::kViewEntry, index);
+    case ViewOp::kFile:
+      return FailureIf(AddFile(root->fd, record), Step::kViewEntry, index);
+    case ViewOp::kSymlink:
+      return FailureIf(AddSymlink(root->fd, record), Step::kViewEntry, index);
+    case ViewOp::kBind:
+      return FailureIf(AddBind(root, record), Step::kViewEntry, index);
+    case ViewOp::kProc:
+      return FailureIf(AddProc(root, record, view), Step::kViewProc, index);
+  }
+  return {Step::kViewEntry, EINVAL, index};
+}
+
+Failure AddEntries(BuildRoot* root, const void* records, std::size_t bytes, std::uint32_t count,
+                   View* view) {
+  RecordReader reader(records, bytes);
+  for (std::uint32_t index = 0; index < count; ++index) {
+    Record record;
+    if (!reader.Next(&record)) return {Step::kViewEntry, EBADMSG, index};
+    const Failure failure = AddEntry(root, record, index, view);
+    if (failure.failed()) return failure;
+  }
+  return kSuccess;
+}
+
+// pivot_root(".", ".") stacks the old root on the new one, whence it is detached: no directory for
+// it is needed, so the new root may be read-only (pivot_root(2), "pivot_root(".", ".")").
+Failure EnterRoot(int root) {
+  if (const long result = Call(SYS_fchdir, root); result < 0) {
+    return FailureIf(result, Step::kPivotRoot);
+  }
+  if (const long result = Call(SYS_pivot_root, ".", "."); result < 0) {
+    return FailureIf(result, Step::kPivotRoot);
+  }
+  if (const long result = Call(SYS_umount2, ".", MNT_DETACH); result < 0) {
+    return FailureIf(result, Step::kPivotRoot);
+  }
+  return FailureIf(Call(SYS_chdir, "/"), Step::kPivotRoot);
+}
+
+// The new root is stacked on the old "/": a process keeps the root it has, so while the view is
+// being built every host path can still be named, and none is hidden by the view.
+Failure MakeRoot(const void* records, std::size_t bytes, std::uint32_t count, View* view,
+                 BuildRoot* root) {
+  const long made = MakeRootMount();
+  if (made < 0) return FailureIf(made, Step::kViewRoot);
+  *root = {static_cast<int>(made), true};
+  if (const long result = Attach(root->fd, AT_FDCWD, "/"); result < 0) {
+    return FailureIf(result, Step::kViewRoot);
+  }
+  const Failure added = AddEntries(root, records, bytes, count, view);
+  if (added.failed() || !root->own) return added;
+  const MountAttributes read_only{kMountAttrReadOnly, 0, 0, 0};
+  return FailureIf(
+      Call(SYS_mount_setattr, root->fd, "", AT_EMPTY_PATH, &read_only, sizeof read_only),
+      Step::kViewRoot);
+}
+
+// Whoever enters a mount namespace gets what was mounted last on its "/": were anything of the host
+// left there, every sandbox would see it. So that is looked at, not assumed.
+Failure CheckRoot(const View& view, int root) {
+  if (const long result = Call(SYS_setns, view.namespace_fd, CLONE_NEWNS); result < 0) {
+    return FailureIf(result, Step::kPivotRoot);
+  }
+  StatxMount expected{};
+  StatxMount found{};
+  const long first = Call(SYS_statx, root, "", AT_EMPTY_PATH, kStatxMountId, &expected);
+  if (first < 0) return FailureIf(first, Step::kPivotRoot);
+  const long second = Call(SYS_statx, AT_FDCWD, "/", 0, kStatxMountId, &found);
+  if (second < 0) return FailureIf(second, Step::kPivotRoot);
+  if (expected.mount_id != found.mount_id || expected.mount_id == 0) {
+    return {Step::kPivotRoot, EXDEV};
+  }
+  return kSuccess;
+}
+
+// A namespace made with a user namespace receives the host's later mounts and sends none back;
+// without a user namespace that has to be said.
+Failure SeparateFromHost(View* view) {
+  const long slave = Mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr);
+  if (slave < 0) return FailureIf(slave, Step::kPrivateMounts);
+  const long proc = OpenAt(AT_FDCWD, "/proc", O_PATH | O_DIRECTORY);
+  if (proc < 0) return FailureIf(proc, Step::kPrivateMounts);
+  view->proc = static_cast<int>(proc);
+  const long host = OpenAt(view->proc, "self/ns/mnt", O_RDONLY);
+  if (host < 0) return FailureIf(host, Step::kPrivateMounts);
+  view->host_namespace = static_cast<int>(host);
+  return FailureIf(Call(SYS_unshare, CLONE_NEWNS), Step::kUnshareMounts);
+}
+
+}  // namespace
+
+long AttachTree(int tree, const char* target) { return Attach(tree, AT_FDCWD, target); }
+
+long CopyTree(const char* path, std::uint32_t flags) {
+  const unsigned recursive = (flags & kViewRecursive) != 0 ? unsigned{AT_RECURSIVE} : 0U;
+  const long tree = Call(SYS_open_tree, AT_FDCWD, path, kOpenTreeClone | O_CLOEXEC | recursive);
+  if (tree < 0) return tree;
+  MountAttributes attributes{kMountAttrNoSuid, 0, MS_PRIVATE, 0};
+  if ((flags & kViewDevice) == 0) attributes.set |= kMountAttrNoDev;
+  if ((flags & kViewWritable) == 0) attributes.set |= kMountAttrReadOnly;
+  const long result = Call(SYS_mount_setattr, tree, "", unsigned{AT_EMPTY_PATH} | recursive,
+                           &attributes, sizeof attributes);
+  if (result >= 0) return tree;
+  Close(static_cast<int>(tree));
+  return result;
+}
+
+Failure BuildView(const void* records, std::size_t bytes, std::uint32_t count, View* view) {
+  const Failure separated = SeparateFromHost(view);
+  if (separated.failed()) return separated;
+  // "self" must be looked up through the host's proc: the launcher's own may not be in the view.
+  const int host_proc = static_cast<int>(Call(SYS_fcntl, view->proc, F_DUPFD_CLOEXEC, 0));
+  BuildRoot root;
+  const Failure made = MakeRoot(records, bytes, count, view, &root);
+  if (made.failed()) return made;
+  const Failure entered = EnterRoot(root.fd);
+  if (entered.failed()) return entered;
+  const long here = OpenAt(host_proc, "self/ns/mnt", O_RDONLY);
+  Close(host_proc);
+  if (here < 0) return FailureIf(here, Step::kPivotRoot);
+  view->namespace_fd = static_cast<int>(here);
+  const Failure checked = CheckRoot(*view, root.fd);
+  Close(root.fd);
+  return checked;
+}
+
+}  // namespace palmshed::child

@@ -1,0 +1,67 @@
+#include "child/view_path.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "child/raw.h"
+
+namespace palmshed::child {
+namespace {
+
+// Makes the missing directories of `path`, which is cut at each slash in turn and put together
+// again.
+long MakeDirectories(int root, char* path) {
+  long parent = OpenInView(root, "/");
+  for (char* start = path; parent >= 0 && *start != '\0';) {
+    char* end = start;
+    while (*end != '\0' && *end != '/') ++end;
+    const char after = *end;
+    *end = '\0';
+    if (end != start) {
+      (void)Call(SYS_mkdirat, parent, start, 0755);  // Its failure shows in the next line.
+      Close(static_cast<int>(parent));
+      parent = OpenInView(root, path);
+    }
+    *end = after;
+    start = after == '/' ? end + 1 : end;
+  }
+  return parent;
+}
+
+}  // namespace
+
+bool IsRoot(const char* path) { return path[0] == '/' && path[1] == '\0'; }
+
+long IsDirectory(int fd) {
+  struct stat status{};
+  const long result = Call(SYS_fstat, fd, &status);
+  if (result < 0) return result;
+  return S_ISDIR(status.st_mode) ? 1 : 0;
+}
+
+long OpenInView(int root, const char* path) {
+  const OpenHow how{O_PATH | O_CLOEXEC, 0, kResolveInRoot | kResolveNoMagicLinks};
+  return Call(SYS_openat2, root, path, &how, sizeof how);
+}
+
+PathInView::~PathInView() {
+  if (parent_ >= 0) Close(parent_);
+}
+
+long PathInView::Open(int root, const char* path) {
+  const size_t size = strnlen(path, sizeof path_);
+  if (size == sizeof path_) return -ENAMETOOLONG;
+  if (path[0] != '/') return -EINVAL;
+  for (size_t i = 0; i <= size; ++i) path_[i] = path[i];
+  char* const slash = strrchr(path_, '/');
+  leaf_ = slash + 1;
+  if (*leaf_ == '\0') return -EINVAL;
+  *slash = '\0';
+  const long parent = MakeDirectories(root, path_);
+  if (parent < 0) return parent;
+  parent_ = static_cast<int>(parent);
+  return 0;
+}
+
+}  // namespace palmshed::child

@@ -1,0 +1,143 @@
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/value.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "model/print.h"
+#include "palmshed/json.h"
+#include "palmshed/result.h"
+#include "palmshed/version.h"
+
+namespace palmshed {
+namespace {
+
+namespace json = boost::json;
+
+json::object Print(const Termination& termination) {
+  json::object out;
+  model::PutText(out, "cause", ToString(termination.cause));
+  model::PutIfKnown(out, "limit", termination.limit);
+  model::PutIfKnown(out, "observed", termination.observed);
+  model::PutIfKnown(out, "signal", termination.signal);
+  model::PutTextIfAny(out, "stage", termination.stage);
+  model::PutIfKnown(out, "errno", termination.sys_errno);
+  json::object evidence;
+  for (const auto& [name, value] : termination.evidence) evidence[name] = value;
+  if (!evidence.empty()) out["evidence"] = std::move(evidence);
+  return out;
+}
+
+json::object Print(const ExecMetadata& metadata) {
+  json::object out;
+  model::PutText(out, "id", metadata.id);
+  model::PutText(out, "backend", metadata.backend);
+  model::PutText(out, "specVersion", metadata.spec_version);
+  model::PutText(out, "startedAt", model::Iso8601(metadata.started_at));
+  if (metadata.finished_at) {
+    model::PutText(out, "finishedAt", model::Iso8601(*metadata.finished_at));
+  }
+  model::PutIfKnown(out, "durationMs", std::optional(metadata.duration));
+  out["exitCode"] = metadata.exit_code;
+  out["timedOut"] = metadata.timed_out;
+  model::PutIfKnown(out, "cpuTimeMs", metadata.cpu_time);
+  model::PutIfKnown(out, "peakMemoryBytes", metadata.peak_memory);
+  model::PutIfKnown(out, "signal", metadata.signal);
+  return out;
+}
+
+ExecMetadata MetadataOf(const ExecResult& result) {
+  return ExecMetadata{.id = result.id,
+                      .backend = result.backend,
+                      .spec_version = kSpecVersion,
+                      .started_at = result.started_at,
+                      .finished_at = result.finished_at,
+                      .duration = result.duration,
+                      .exit_code = result.exit_code,
+                      .timed_out = result.timed_out(),
+                      .cpu_time = result.cpu_time,
+                      .peak_memory = result.peak_memory,
+                      .signal = result.termination.signal};
+}
+
+// The resource whose limit ended the run; empty for every other cause.
+std::string_view ResourceOf(Cause cause) {
+  switch (cause) {
+    case Cause::kCpuTime:
+      return "cpu";
+    case Cause::kMemory:
+      return "memory";
+    case Cause::kDisk:
+      return "disk";
+    case Cause::kExited:
+    case Cause::kSignaled:
+    case Cause::kWallTimeout:
+    case Cause::kPids:
+    case Cause::kCancelled:
+    case Cause::kStartupFailed:
+    case Cause::kBackendLost:
+    case Cause::kInternal:
+      return {};
+  }
+  return {};
+}
+
+std::string MessageOf(const ExecResult& result) {
+  const Termination& termination = result.termination;
+  const std::string_view resource = ResourceOf(termination.cause);
+  if (!resource.empty()) return "The execution exceeded its " + std::string(resource) + " limit.";
+  if (termination.cause != Cause::kStartupFailed) return "The sandbox was lost.";
+  const std::string reason = std::generic_category().message(termination.sys_errno.value_or(0));
+  return "The program could not be started: " + termination.stage + ": " + reason + ".";
+}
+
+// What an SDK raises for this result; absent when the error code is empty.
+void PutError(json::object& into, const ExecResult& result) {
+  if (result.error_code().empty()) return;
+  json::object error;
+  model::PutText(error, "code", result.error_code());
+  model::PutText(error, "message", MessageOf(result));
+  const std::string_view resource = ResourceOf(result.termination.cause);
+  if (!resource.empty()) {
+    model::PutText(error, "resource", resource);
+    model::PutIfKnown(error, "limit", result.termination.limit);
+    model::PutIfKnown(error, "observed", result.termination.observed);
+    error["recoverable"] = true;
+  } else {
+    model::PutIfKnown(error, "errno", result.termination.sys_errno);
+  }
+  into["error"] = std::move(error);
+}
+
+}  // namespace
+
+inline namespace v1 {
+
+std::string ToJson(const ExecResult& result) {
+  json::object out;
+  model::PutText(out, "id", result.id);
+  model::PutText(out, "status", ToString(result.status));
+  out["exitCode"] = result.exit_code;
+  out["timedOut"] = result.timed_out();
+  model::PutOctets(out, "stdout", result.out.bytes);
+  out["stdoutTotalBytes"] = result.out.total;
+  model::PutOctets(out, "stderr", result.err.bytes);
+  out["stderrTotalBytes"] = result.err.total;
+  out["truncated"] = result.out.truncated || result.err.truncated;
+  model::PutIfKnown(out, "durationMs", std::optional(result.duration));
+  model::PutIfKnown(out, "cpuTimeMs", result.cpu_time);
+  model::PutIfKnown(out, "peakMemoryBytes", result.peak_memory);
+  out["termination"] = Print(result.termination);
+  PutError(out, result);
+  model::PutTexts(out, "weaker", result.weaker);
+  out["metadata"] = Print(MetadataOf(result));
+  return json::serialize(out);
+}
+
+std::string ToJson(const ExecMetadata& metadata) { return json::serialize(Print(metadata)); }
+
+}  // namespace v1
+}  // namespace palmshed

@@ -1,0 +1,12 @@
+// Identifiers of sandboxes and executions.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace palmshed::run {
+
+/// `prefix` and 16 random lower-case hex digits.
+std::string MakeId(std::string_view prefix);
+
+}  // namespace palmshed::run

@@ -1,0 +1,46 @@
+// What is on its way to a program's standard input.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "base/loop.h"
+#include "base/unique_fd.h"
+#include "palmshed/error.h"
+
+namespace palmshed::run {
+
+/// A bounded queue in front of a pipe. Queue and Close come from any thread, the rest happens on
+/// the loop's. A program that does not read, or has closed its end, holds up nobody.
+class Input {
+ public:
+  static constexpr std::size_t kMaxQueued = 16U << 20;
+
+  /// Before the loop sees it: the pipe's write end, non-blocking.
+  void Open(UniqueFd pipe, std::string first, bool close_after);
+  bool open() const;
+  /// OVERLOADED beyond kMaxQueued, CONFLICT without an open pipe.
+  Result<void> Queue(std::span<const std::byte> bytes);
+  Result<void> Close();
+  /// On the loop's thread: writes what it can and waits for room when there is more.
+  void Flush(Loop& loop);
+  /// On the loop's thread: drops everything.
+  void Shut();
+
+ private:
+  bool WriteSome();  ///< False when the pipe is full.
+
+  mutable std::mutex mu_;
+  UniqueFd pipe_;                       ///< Changed on the loop's thread only.
+  std::unique_ptr<Loop::Watch> watch_;  ///< The loop's thread only.
+  std::deque<std::string> queue_;
+  std::size_t offset_ = 0;  ///< Into the first of `queue_`.
+  std::size_t queued_ = 0;
+  bool accepting_ = false;
+};
+
+}  // namespace palmshed::run

@@ -1,0 +1,79 @@
+// A sandbox as the engine sees it: its plan, its backend's half, and what runs in it.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/backend.h"
+#include "base/loop.h"
+#include "base/unique_fd.h"
+#include "palmshed/capabilities.h"
+#include "palmshed/error.h"
+#include "palmshed/events.h"
+#include "palmshed/json.h"
+#include "palmshed/result.h"
+#include "plan/plan.h"
+#include "run/execution.h"
+#include "workspace/workspace.h"
+
+namespace palmshed::run {
+
+/// live -> gone (destroyed, or lost with its init). Any thread.
+class SandboxState : public std::enable_shared_from_this<SandboxState> {
+ public:
+  struct Context {
+    Loop* loop;                  ///< The engine's.
+    std::weak_ptr<void> engine;  ///< Kept alive during a call; expired: the engine is gone.
+    std::function<void(Event)> emit;
+    /// Destroys it in the background, for an owner who does not wait.
+    std::function<void(std::shared_ptr<SandboxState>)> abandon;
+    std::function<Result<Capabilities>()> capabilities;
+    std::function<void(const std::string& id)> gone;  ///< Runs once, when it is destroyed.
+  };
+
+  SandboxState(std::string id, plan::SandboxPlan plan, Context context);
+
+  /// Before anything else.
+  void Attach(std::shared_ptr<backends::BackendSandbox> backend);
+  const std::string& id() const { return id_; }
+  const std::string& backend_name() const { return plan_.backend; }
+  Result<Capabilities> GetCapabilities() const;
+
+  Result<std::shared_ptr<ExecutionState>> Start(const ExecRequest& request);
+  /// The workspace for one file operation.
+  Result<workspace::Workspace> OpenWorkspace() const;
+  /// Kills at once; the files go in the background.
+  void Abandon();
+  /// Kills at once and leaves the rest to Destroy.
+  void Kill();
+  Result<void> Destroy();
+  /// The backend says that init is dead.
+  void OnLost();
+
+ private:
+  Result<std::shared_ptr<backends::BackendSandbox>> Live() const;
+  bool BeginDestroy(std::shared_ptr<backends::BackendSandbox>& backend);
+  void AwaitExecutions();
+  Result<void> MakeWorkDir(const std::string& work_dir) const;
+  void OnSettled(const ExecResult& result);
+
+  const std::string id_;
+  const plan::SandboxPlan plan_;
+  Context context_;
+
+  mutable std::mutex mu_;
+  mutable std::condition_variable changed_;
+  std::shared_ptr<backends::BackendSandbox> backend_;  ///< Null once destroyed.
+  std::map<std::string, std::shared_ptr<ExecutionState>> running_;
+  bool destroying_ = false;
+  bool lost_ = false;
+};
+
+}  // namespace palmshed::run

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Nothing stays behind: no process, no mount, no file, however a run ends."""
+
+import os
+import signal
+import unittest
+from pathlib import Path
+
+from program import DEADLINE, ProgramTest, paths_naming, read_until, sandbox_in
+
+
+class Residue(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.environment["SANDBOX_LOG"] = "debug"
+        self.mounts = Path("/proc/self/mountinfo").read_text()
+
+    def assert_nothing_left(self, log):
+        self.assert_no_orphans()
+        self.assertEqual(paths_naming(sandbox_in(log), self.state), [])
+        self.assertEqual(Path("/proc/self/mountinfo").read_text(), self.mounts)
+
+    def test_a_live_sandbox_can_be_seen(self):
+        """The control: what the other tests look for is there while the program runs."""
+        process = self.start("run", "--", "sh", "-c", "echo x >f; echo ready; sleep 60")
+        read_until(process.stdout, b"ready\n")
+        log = read_until(process.stderr, b"exec.start")
+        self.assertNotEqual(paths_naming(sandbox_in(log), self.state), [])
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(timeout=DEADLINE), 143)
+        self.assert_nothing_left(log)
+
+    def test_after_every_kind_of_end(self):
+        litter = "mkdir -p a/b && echo x >a/b/c && mkfifo f && ln -s / l && chmod 0 a; "
+        for flags, command, code in (
+            ((), "true", 0),
+            ((), "exit 3", 3),
+            ((), "kill -9 $$", 137),
+            (("--timeout", "300ms"), "sleep 60", 124),
+            ((), "sleep 60 & setsid sleep 60 & exit 5", 5),
+        ):
+            with self.subTest(command):
+                answer = self.shell(litter + command, *flags)
+                self.assertEqual(answer.returncode, code, answer)
+                self.assert_nothing_left(answer.stderr)
+
+    def test_after_a_program_that_cannot_start(self):
+        answer = self.run_program("--", "nosuch-program")
+        self.assertEqual(answer.returncode, 127)
+        self.assert_nothing_left(answer.stderr)
+
+    def test_after_we_were_killed_the_next_run_collects(self):
+        process = self.start("run", "--", "sh", "-c", "echo x >f; echo ready; sleep 60")
+        read_until(process.stdout, b"ready\n")
+        sandbox = sandbox_in(read_until(process.stderr, b"exec.start"))
+        process.kill()
+        process.wait()
+        self.assert_no_orphans()
+        self.assertNotEqual(paths_naming(sandbox, self.state), [])  # It cannot clean up itself.
+        answer = self.run_program("--", "true")
+        self.assertEqual(answer.returncode, 0, answer)
+        self.assertEqual(paths_naming(sandbox, self.state), [])
+        self.assertEqual(Path("/proc/self/mountinfo").read_text(), self.mounts)
+
+    def test_descriptors_of_ours_do_not_reach_the_program(self):
+        reader, writer = os.pipe()
+        os.set_inheritable(writer, True)
+        answer = self.run_program("--", "ls", "/proc/self/fd", close_fds=False)
+        os.close(reader)
+        os.close(writer)
+        # ls has one more open: the directory that it reads.
+        self.assertEqual(answer.stdout.split(), [b"0", b"1", b"2", b"3"])
+
+
+if __name__ == "__main__":
+    unittest.main()
