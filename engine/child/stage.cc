@@ -109,7 +109,9 @@ void RunStage(const char* uid_map, const char* gid_map, const char* flags_text) 
   const bool user_namespace = (flags & kStageNoUserNamespace) == 0;
   (void)DieWithParent();
   if (HasEnded(kEnginePidfd)) FailStage({Step::kEngineGone, ESRCH});
-  ResetInherited();
+  if (const long result = ResetInherited(); result < 0) {
+    FailStage(FailureIf(result, Step::kOpenNull));
+  }
   LiftOwnLimits();
   int go[2];
   if (const long result = Call(SYS_pipe2, go, O_CLOEXEC); result < 0) {

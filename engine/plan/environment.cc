@@ -1,11 +1,19 @@
 #include "plan/environment.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstddef>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "base/faults.h"
+#include "palmshed/options.h"
+#include "plan/plan.h"
 
 namespace palmshed::plan {
 namespace {
@@ -55,7 +63,13 @@ std::string_view Lookup(const Env& env, std::string_view name) {
 std::vector<std::string> Flatten(const Env& env) {
   std::vector<std::string> strings;
   strings.reserve(env.size());
-  for (const auto& [name, value] : env) strings.push_back(name + "=" + value);
+  for (const auto& [name, value] : env) {
+    strings.push_back(std::string(name).append("=").append(value));
+  }
+  for (char** at = Faulty("inherit-env") ? environ : nullptr; at != nullptr && *at != nullptr;
+       ++at) {
+    strings.emplace_back(*at);
+  }
   return strings;
 }
 

@@ -71,7 +71,7 @@ Result<std::shared_ptr<ExecutionState>> SandboxState::Start(const ExecRequest& r
       ExecutionState::Start({.loop = context_.loop,
                              .sandbox = std::move(backend),
                              .backend = plan_.backend,
-                             .weaker = plan_.weaker,
+                             .weaker = plan.weaker,
                              .settled = [self = shared_from_this()](
                                             const ExecResult& result) { self->OnSettled(result); }},
                             plan, request.options));

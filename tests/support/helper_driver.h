@@ -17,10 +17,11 @@
 namespace palmshed::testing {
 
 inline constexpr int kDeadlineMs = 20'000;
-inline constexpr std::uint32_t kFirstSandboxUid = 1'200'000;
 inline constexpr std::uint32_t kSandboxUids = 1000;
-/// Whom a privileged test stands in for as "an ordinary user": a uid without an account.
-inline constexpr std::uint32_t kOrdinaryUid = 54321;
+/// The uids that a launcher of root hands out, and whom a privileged test stands in for as "an
+/// ordinary user". Without accounts, and each test program's own: quotas are counted by uid.
+std::uint32_t FirstSandboxUid();
+std::uint32_t OrdinaryUid();
 
 /// A directory that goes with everything in it; made in $TMPDIR, else /tmp.
 class TempDirectory {
@@ -94,7 +95,7 @@ class LauncherProcess {
   LauncherOptions options_;
   UniqueFd socket_;
   pid_t stage_ = -1;
-  std::uint32_t next_uid_ = kFirstSandboxUid;
+  std::uint32_t next_uid_ = FirstSandboxUid();
   std::optional<child::LauncherReply> ready_;
 };
 

@@ -5,6 +5,8 @@
 // exactly when it is dead.
 #include "backends/native/native_backend.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <expected>
 #include <functional>
@@ -113,7 +115,7 @@ Result<const Host*> NativeBackend::GetHost() {
     PALMSHED_TRY(auto host, DiscoverHost(*context_.options));
     host_.emplace(std::move(host));
     Announce();
-    context_.worker->Post([this] { Collect(); });
+    if (!Faulty("no-collector")) context_.worker->Post([this] { Collect(); });
   }
   return &*host_;
 }
@@ -151,7 +153,9 @@ Result<plan::Offer> NativeBackend::MakeOffer(const SandboxOptions& options) {
                     .host_loopback_guarded = host->landlock_abi >= kAbiWithScopes,
                     .groups_dropped = host->root || !host->extra_groups,
                     .search_path = host->runtimes.search_path,
-                    .runtime_env = host->runtimes.env};
+                    .runtime_env = host->runtimes.env,
+                    // Workloads are not bound to the engine's processors.
+                    .usable_cpus = static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN))};
   const bool private_view = options.os_filesystem_isolation.value_or(true);
   PALMSHED_TRY(Rung rung, RungFor(KindFor(private_view, options.network, true)));
   offer.fresh_proc = !rung.refused;
@@ -179,7 +183,7 @@ Result<std::unique_ptr<BackendSandbox>> NativeBackend::Create(const std::string&
   workspace::Owner owner;
   if (host->root) {
     PALMSHED_TRY(auto lease, UidLease::Take(host->directories.state.fd.get(), host->uids));
-    owner = lease.uid();
+    owner = Faulty("shared-uid") ? host->uids.start : lease.uid();
     locks.uid = lease.TakeLock();
   }
   PALMSHED_TRY(auto home, SandboxHome::Create(host->directories.workspaces, id, owner));
