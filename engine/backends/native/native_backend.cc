@@ -193,7 +193,7 @@ Result<std::unique_ptr<BackendSandbox>> NativeBackend::Create(const std::string&
   locks.home = home.TakeLock();
 
   const auto config =
-      EncodeInit(plan, rung.view, filters_.For(FilterFor(plan)), host->landlock_abi);
+      EncodeInit(plan, *rung.view, filters_.For(FilterFor(plan)), host->landlock_abi);
   auto made = Launch(rung, request, config, locks);
   if (!made) {
     (void)home.Remove();
