@@ -71,6 +71,7 @@ class NativeBackend final : public Backend {
   std::mutex mu_;
   std::optional<Host> host_;  ///< Set once, then constant.
   std::map<Kind, Rung> rungs_;
+  Filters filters_;
 };
 
 Kind KindFor(bool private_view, Network network, bool proc) {
@@ -191,7 +192,9 @@ Result<std::unique_ptr<BackendSandbox>> NativeBackend::Create(const std::string&
       .workspace = home.workspace_path(), .tmp = home.tmp_path(), .uid = owner.value_or(0)};
   locks.home = home.TakeLock();
 
-  auto made = Launch(rung, request, EncodeInit(plan, rung.view, host->landlock_abi), locks);
+  const auto config =
+      EncodeInit(plan, *rung.view, filters_.For(FilterFor(plan)), host->landlock_abi);
+  auto made = Launch(rung, request, config, locks);
   if (!made) {
     (void)home.Remove();
     return std::unexpected(std::move(made.error()));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -61,9 +62,10 @@ LauncherSetup MakeSetup(const Host& host, Kind kind, bool user_namespace, const 
 }
 
 Rung TryRung(Loop& loop, const Host& host, Kind kind, bool user_namespace) {
-  Rung rung{.view = MakeView(host, kind, user_namespace), .user_namespace = user_namespace};
+  Rung rung{.view = std::make_shared<const View>(MakeView(host, kind, user_namespace)),
+            .user_namespace = user_namespace};
   auto launcher =
-      Launcher::Start(loop, host.helper.get(), MakeSetup(host, kind, user_namespace, rung.view));
+      Launcher::Start(loop, host.helper.get(), MakeSetup(host, kind, user_namespace, *rung.view));
   if (launcher) {
     rung.launcher = *std::move(launcher);
   } else {

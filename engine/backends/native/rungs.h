@@ -24,8 +24,8 @@ struct Kind {
 /// A launcher that runs, or the reason why none can.
 struct Rung {
   std::shared_ptr<Launcher> launcher{};  ///< Null when refused.
-  View view{};
-  bool user_namespace = true;  ///< False: root without user namespaces.
+  std::shared_ptr<const View> view{};    ///< Shared: every create takes a copy of its rung.
+  bool user_namespace = true;            ///< False: root without user namespaces.
   std::optional<Error> refused{};
 };
 
