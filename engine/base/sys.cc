@@ -240,4 +240,11 @@ Result<bool> WaitReadable(BorrowedFd fd, int timeout_ms) {
   return n > 0;
 }
 
+Result<void> WaitHangup(BorrowedFd socket) {
+  pollfd entry{.fd = socket, .events = 0, .revents = 0};  // POLLHUP comes unasked.
+  const int n = NoEintr([&] { return ::poll(&entry, 1, -1); });
+  if (n < 0) return std::unexpected(SysError("poll", errno));
+  return {};
+}
+
 }  // namespace palmshed::sys

@@ -13,6 +13,7 @@
 #include "child/message.h"
 #include "child/raw.h"
 #include "child/roles.h"
+#include "child/supervisor.h"
 #include "child/text.h"
 
 namespace palmshed::child {
@@ -111,6 +112,7 @@ void RunStage(const char* uid_map, const char* gid_map, const char* flags_text) 
   if (HasEnded(kEnginePidfd)) FailStage({Step::kEngineGone, ESRCH});
   ResetInherited();
   LiftOwnLimits();
+  if ((flags & kStageFiltered) != 0) RunSupervisor();
   int go[2];
   if (const long result = Call(SYS_pipe2, go, O_CLOEXEC); result < 0) {
     FailStage(FailureIf(result, Step::kCloneLauncher));

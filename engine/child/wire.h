@@ -58,6 +58,7 @@ enum class Step : std::uint32_t {
   kSandboxIds,
   kSandboxCapabilities,
   kExecInit,
+  kOpenProc,  ///< Without namespaces: the host's list of processes.
   kMountProc,
   kMountShm,
   kMountPts,
@@ -76,6 +77,7 @@ enum class Step : std::uint32_t {
   kOpenNull,
   kThread,
   kSignalScope,
+  kGuard,
   kRequest,  ///< A request was malformed or too large to hold.
   kClone,    ///< The workload's vfork.
   kRlimit,
@@ -89,6 +91,9 @@ enum class Step : std::uint32_t {
 inline constexpr std::uint32_t kStageDenySetgroups =
     1;  ///< An ordinary user must, user_namespaces(7).
 inline constexpr std::uint32_t kStageNoUserNamespace = 2;  ///< Root on a host without them.
+inline constexpr std::uint32_t kStageFiltered = 4;  ///< No namespaces at all: supervisor.h. The
+                                                    ///< launcher's messages, of whose config and
+                                                    ///< requests only the workspace is used.
 
 // ---- launcher
 inline constexpr std::uint32_t kLauncherRoot = 1;         ///< Sandboxes get uids of their own.
@@ -151,6 +156,7 @@ struct LauncherReply {
 inline constexpr std::uint32_t kInitLoopback = 1;     ///< Bring the namespace's lo up.
 inline constexpr std::uint32_t kInitNoProc = 2;       ///< degraded: proc
 inline constexpr std::uint32_t kInitSignalScope = 4;  ///< Landlock ABI >= 6: a scope per execution.
+inline constexpr std::uint32_t kInitFiltered = 8;  ///< No namespaces: Landlock and seccomp alone.
 
 struct LandlockRule {
   std::uint64_t access;
@@ -209,7 +215,7 @@ struct KillRequest {
   std::uint32_t all;
 };
 
-// Asks for a descriptor of /workspace, opened inside.
+// Asks for a descriptor of the workspace, opened inside.
 struct WorkspaceRequest {
   InitOp op;
   std::uint32_t sequence;

@@ -216,11 +216,10 @@ TEST_F(ExecutionTest, KnowsItsOwnThreads) {
   std::atomic<bool> own = false;
   std::weak_ptr<ExecutionState> handle;
   std::promise<void> ready;
-  const auto execution =
-      Start(Millis(0), {.on_output = [&](Stream, std::span<const std::byte>) {
-              ready.get_future().wait();
-              own = handle.lock()->OnOwnThread();
-            }});
+  const auto execution = Start(Millis(0), {.on_output = [&](Stream, std::span<const std::byte>) {
+                                 ready.get_future().wait();
+                                 own = handle.lock()->OnOwnThread();
+                               }});
   handle = execution;
   ready.set_value();
   sandbox_->Print(Stream::kStdout, "x");

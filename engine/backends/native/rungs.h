@@ -4,12 +4,14 @@
 #include <compare>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "backends/native/host.h"
 #include "backends/native/launcher.h"
 #include "backends/native/view.h"
 #include "base/loop.h"
 #include "palmshed/error.h"
+#include "palmshed/options.h"
 
 namespace palmshed::backends::native {
 
@@ -24,12 +26,17 @@ struct Kind {
 /// A launcher that runs, or the reason why none can.
 struct Rung {
   std::shared_ptr<Launcher> launcher{};  ///< Null when refused.
-  View view{};
-  bool user_namespace = true;  ///< False: root without user namespaces.
+  View view{};            ///< Empty when `filtered`: there each sandbox has its own rules.
+  bool filtered = false;  ///< No namespaces: Landlock and seccomp alone.
   std::optional<Error> refused{};
+  std::optional<Error> better_refused{};  ///< With `filtered`: why there are no namespaces.
 };
 
 /// Starts a launcher on the best rung that the host allows.
 Rung StartRung(Loop& loop, const Host& host, Kind kind);
+
+/// The rules of one sandbox on the filtered rung; `workspace` and `tmp` are host paths.
+View FilteredView(const Host& host, Network network, const std::string& workspace,
+                  const std::string& tmp);
 
 }  // namespace palmshed::backends::native
