@@ -19,7 +19,12 @@
 namespace palmshed::child {
 namespace {
 
+// The engine's first message is taken first: a socket closed with a message unread resets the
+// connection, and the engine would see that instead of the answer (unix(7)).
 [[noreturn]] void FailStage(const Failure& failure) {
+  char start_of_config[8];
+  Message message = ReceiveMessage(kSocketFd, start_of_config, sizeof start_of_config);
+  message.CloseFds();
   LauncherReply reply{};
   reply.answer = LauncherAnswer::kFailed;
   reply.step = failure.step;

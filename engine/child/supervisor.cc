@@ -101,6 +101,7 @@ void Supervisor::ReadConfig() {
 }
 
 void Supervisor::Start() {
+  ReadConfig();
   if (Call(SYS_getuid) == 0 || Call(SYS_geteuid) == 0) MustSucceed({Step::kSignalScope, EPERM});
   MustSucceed(FailureIf(HideMemory(), Step::kReadConfig));
   // An orderly end, in Serve, is better than one by the parent-death signal.
@@ -114,7 +115,6 @@ void Supervisor::Start() {
   const long child_ends = OpenSignalQueue(SIGCHLD);
   MustSucceed(FailureIf(child_ends, Step::kReadConfig));
   child_ends_ = static_cast<int>(child_ends);
-  ReadConfig();
   LauncherReply reply{};
   reply.answer = LauncherAnswer::kReady;
   SendReply(reply);
