@@ -13,9 +13,9 @@ ALLOWED = ROOT / "engine/child/allowed_symbols.txt"
 
 
 def objects(preset: str) -> list[Path]:
-    """What is linked into palmshed-init: everything built in engine/child but tests."""
-    built = (BUILD / preset / "engine/child").rglob("*.cc.o")
-    return sorted(path for path in built if not path.name.endswith("_test.cc.o"))
+    """What is linked into palmshed-init, as CMake's object library of that name keeps it."""
+    library = BUILD / preset / "engine/child/CMakeFiles/palmshed_init_objects.dir"
+    return sorted(library.rglob("*.o"))
 
 
 def main(arguments: list[str]) -> int:
