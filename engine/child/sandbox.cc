@@ -79,14 +79,24 @@ Failure PrepareRlimits(const InitConfig& config, Pool* pool) {
   return kSuccess;
 }
 
+// Every layer of Landlock refuses links and renames across directories unless a rule of its own
+// allows them, whatever the layer is about (landlock(7), LANDLOCK_ACCESS_FS_REFER).
+Failure MakeSignalScope(Pool* pool) {
+  const LandlockRuleset attributes{kLandlockRefer, 0, kLandlockScopeSignal};
+  const long ruleset = Call(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0);
+  if (ruleset < 0) return FailureIf(ruleset, Step::kSignalScope);
+  pool->scope_ruleset = static_cast<int>(ruleset);
+  const long root = OpenAt(AT_FDCWD, "/", O_PATH);
+  if (root < 0) return FailureIf(root, Step::kSignalScope);
+  const LandlockPathBeneath everywhere{kLandlockRefer, static_cast<std::int32_t>(root)};
+  const long added = Call(SYS_landlock_add_rule, ruleset, kLandlockRulePathBeneath, &everywhere, 0);
+  Close(static_cast<int>(root));
+  return FailureIf(added, Step::kSignalScope);
+}
+
 Failure PrepareTellingApart(const InitConfig& config, Pool* pool) {
   pool->signal_scope = (config.flags & kInitSignalScope) != 0;
-  if (pool->signal_scope) {
-    const LandlockRuleset attributes{0, 0, kLandlockScopeSignal};
-    const long ruleset = Call(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0);
-    pool->scope_ruleset = static_cast<int>(ruleset);
-    return FailureIf(ruleset, Step::kSignalScope);
-  }
+  if (pool->signal_scope) return MakeSignalScope(pool);
   rlimit own{};
   const long known = Call(SYS_prlimit64, 0, RLIMIT_RTTIME, nullptr, &own);
   pool->unmarked = own.rlim_max;

@@ -1,11 +1,15 @@
 #include "plan/environment.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "base/faults.h"
 
 namespace palmshed::plan {
 namespace {
@@ -56,6 +60,10 @@ std::vector<std::string> Flatten(const Env& env) {
   std::vector<std::string> strings;
   strings.reserve(env.size());
   for (const auto& [name, value] : env) strings.push_back(name + "=" + value);
+  for (char** at = Faulty("inherit-env") ? environ : nullptr; at != nullptr && *at != nullptr;
+       ++at) {
+    strings.emplace_back(*at);
+  }
   return strings;
 }
 

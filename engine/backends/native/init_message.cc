@@ -79,7 +79,7 @@ std::vector<std::byte> EncodeInit(const plan::SandboxPlan& plan, const View& vie
   config.flags = FlagsFor(plan, landlock_abi);
   config.filter_instructions = static_cast<std::uint32_t>(filter.size());
   config.rules = static_cast<std::uint32_t>(rules.size());
-  config.rlimit_count = kRlimits.size();
+  config.rlimit_count = Faulty("no-rlimits") ? 0 : kRlimits.size();
   config.handled_fs = handled.fs;
   config.handled_net = handled.net;
   config.scoped = handled.scoped;

@@ -1,0 +1,46 @@
+#include "support/temp_dir.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace palmshed::tests {
+
+TempDir::TempDir(unsigned mode) {
+  std::string name = "/var/tmp/palmshed-test-XXXXXX";
+  if (::mkdtemp(name.data()) == nullptr || ::chmod(name.c_str(), mode) != 0) {
+    throw std::system_error(errno, std::generic_category(), "mkdtemp");
+  }
+  path_ = name;
+}
+
+TempDir::~TempDir() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::string TempDir::AddFile(std::string_view name, std::string_view content) const {
+  const std::filesystem::path file = std::filesystem::path(path_) / name;
+  for (std::filesystem::path at = file.parent_path(); at != path_; at = at.parent_path()) {
+    std::filesystem::create_directories(at);
+    std::filesystem::permissions(at, std::filesystem::perms(0755));
+  }
+  std::ofstream(file, std::ios::binary) << content;
+  std::filesystem::permissions(file, std::filesystem::perms(0644));
+  return file;
+}
+
+std::string Slurp(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw std::system_error(errno, std::generic_category(), path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace palmshed::tests
