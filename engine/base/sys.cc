@@ -241,11 +241,11 @@ Result<bool> WaitReadable(BorrowedFd fd, int timeout_ms) {
   return n > 0;
 }
 
-Result<void> WaitHangup(BorrowedFd socket) {
+Result<bool> WaitHangup(BorrowedFd socket, int timeout_ms) {
   pollfd entry{.fd = socket, .events = 0, .revents = 0};  // POLLHUP comes unasked.
-  const int n = NoEintr([&] { return ::poll(&entry, 1, -1); });
+  const int n = NoEintr([&] { return ::poll(&entry, 1, timeout_ms); });
   if (n < 0) return std::unexpected(SysError("poll", errno));
-  return {};
+  return n > 0;
 }
 
 }  // namespace palmshed::sys

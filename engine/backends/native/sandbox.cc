@@ -153,7 +153,7 @@ Result<void> NativeSandbox::Destroy() {
   // reaped (pid_namespaces(7)).
   PALMSHED_TRY_VOID(sys::WaitReadable(parts_.pidfd.get(), -1));
   // Elsewhere its guard holds on to the socket until that is so (child/host_pids.h).
-  if (parts_.supervised) PALMSHED_TRY_VOID(sys::WaitHangup(parts_.socket.get()));
+  if (parts_.supervised) PALMSHED_TRY_VOID(sys::WaitHangup(parts_.socket.get(), -1));
   parts_.loop->Run([this] { OnDead(); });
   return parts_.home.Remove();
 }
