@@ -84,7 +84,7 @@ void Launcher::ReadConfig() {
   LauncherConfig config;
   std::memcpy(&config, memory_.message, sizeof config);
   surroundings_.flags = config.flags;
-  if ((config.flags & (kLauncherRoot | kLauncherNoUserNamespace)) != 0) {
+  if ((config.flags & (kLauncherRoot | kLauncherNoUserNamespace | kLauncherDropGroups)) != 0) {
     MustSucceed(FailureIf(Call(SYS_setgroups, 0, nullptr), Step::kSetgroups));
   }
   MustSucceed(BuildView(memory_.message + sizeof config,

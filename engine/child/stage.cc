@@ -85,6 +85,53 @@ Failure WriteProcFile(int pid, const char* name, const char* text, Step step) {
   return FailureIf(written, step);
 }
 
+// ---- a gid map written by newgidmap(1)
+
+struct Program {
+  const char* arguments[16];
+  Failure failure;
+};
+
+void BecomeProgramInChild(void* shared) {
+  auto* const program = static_cast<Program*>(shared);
+  const char* const environment[] = {nullptr};
+  (void)Call(SYS_close_range, kSocketFd, ~0U, 0);
+  const long result = Call(SYS_execve, kNewgidmap, program->arguments, environment);
+  program->failure = FailureIf(result, Step::kGidMap);
+  ExitGroup(127);
+}
+
+// Cuts `text` at its spaces and line ends; its words are arguments from `count` on.
+void AddWords(char* text, Program* program, int count) {
+  constexpr int kMost = static_cast<int>(sizeof program->arguments / sizeof(char*)) - 1;
+  bool inside = false;
+  for (; *text != '\0'; ++text) {
+    const bool blank = *text == ' ' || *text == '\n';
+    if (blank) *text = '\0';
+    if (!blank && !inside && count < kMost) program->arguments[count++] = text;
+    inside = !blank;
+  }
+}
+
+Failure MapByProgram(int pid, const char* gid_map) {
+  ShortText number;
+  number.Append(static_cast<std::uint64_t>(pid));
+  char words[128] = {};
+  if (std::strlen(gid_map) >= sizeof words) return {Step::kGidMap, E2BIG};
+  std::memcpy(words, gid_map, std::strlen(gid_map));
+  Program program{{"newgidmap", number.c_str()}, kSuccess};
+  AddWords(words, &program, 2);
+  alignas(16) static char stack[4096];
+  const long child = PalmshedCloneOnStack(CLONE_VM | CLONE_VFORK | SIGCHLD, stack + sizeof stack,
+                                          nullptr, nullptr, BecomeProgramInChild, &program);
+  if (child < 0) return FailureIf(child, Step::kGidMap);
+  int status = 0;
+  while (Call(SYS_wait4, child, &status, __WALL, nullptr) == -EINTR) {
+  }
+  if (program.failure.failed()) return program.failure;
+  return status == 0 ? kSuccess : Failure{Step::kGidMap, EPERM};
+}
+
 Failure WriteMaps(int pid, const char* uid_map, const char* gid_map, std::uint32_t flags) {
   if ((flags & kStageDenySetgroups) != 0) {
     const Failure denied = WriteProcFile(pid, "setgroups", "deny", Step::kSetgroups);
@@ -92,6 +139,7 @@ Failure WriteMaps(int pid, const char* uid_map, const char* gid_map, std::uint32
   }
   const Failure uids = WriteProcFile(pid, "uid_map", uid_map, Step::kUidMap);
   if (uids.failed()) return uids;
+  if ((flags & kStageNewgidmap) != 0) return MapByProgram(pid, gid_map);
   return WriteProcFile(pid, "gid_map", gid_map, Step::kGidMap);
 }
 

@@ -30,6 +30,7 @@ inline constexpr int kTmpTreeFd = 5;        ///< sandbox: detached mount of /tmp
 inline constexpr std::uint32_t kInsideUid = 1000;        ///< uid and gid inside a user namespace.
 inline constexpr std::uint32_t kMaxMessage = 64 * 1024;  ///< Largest message, payload included.
 inline constexpr int kMaxRlimits = 16;
+inline constexpr char kNewgidmap[] = "/usr/bin/newgidmap";
 
 // Where a process of ours failed. The name of each is in step_names.h, for error messages.
 enum class Step : std::uint32_t {
@@ -91,15 +92,18 @@ enum class Step : std::uint32_t {
 inline constexpr std::uint32_t kStageDenySetgroups =
     1;  ///< An ordinary user must, user_namespaces(7).
 inline constexpr std::uint32_t kStageNoUserNamespace = 2;  ///< Root on a host without them.
-inline constexpr std::uint32_t kStageFiltered = 4;  ///< No namespaces at all: supervisor.h. The
-                                                    ///< launcher's messages, of whose config and
-                                                    ///< requests only the workspace is used.
+inline constexpr std::uint32_t kStageNewgidmap = 8;  ///< gid_map is written by newgidmap(1), which
+                                                     ///< leaves setgroups(2) usable.
+inline constexpr std::uint32_t kStageFiltered = 4;   ///< No namespaces at all: supervisor.h. The
+                                                     ///< launcher's messages, of whose config and
+                                                     ///< requests only the workspace is used.
 
 // ---- launcher
 inline constexpr std::uint32_t kLauncherRoot = 1;         ///< Sandboxes get uids of their own.
 inline constexpr std::uint32_t kLauncherHostNetwork = 2;  ///< Sandboxes share the host's network.
 inline constexpr std::uint32_t kLauncherNoUserNamespace = 4;
 inline constexpr std::uint32_t kLauncherSpareNetwork = 8;  ///< Keep a spare network namespace.
+inline constexpr std::uint32_t kLauncherDropGroups = 16;   ///< An ordinary user who may (stage).
 
 struct LauncherConfig {
   std::uint32_t flags;

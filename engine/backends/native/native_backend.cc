@@ -172,7 +172,6 @@ Result<plan::Offer> NativeBackend::MakeOffer(const std::string& id, const Sandbo
   PALMSHED_TRY(const Host* host, GetHost());
   plan::Offer offer{.backend = kName,
                     .host_loopback_guarded = host->landlock_abi >= kernel::kLandlockAbiWithScopes,
-                    .groups_dropped = host->root || !host->extra_groups,
                     .search_path = host->runtimes.search_path,
                     .runtime_env = host->runtimes.env};
   const bool private_view = options.os_filesystem_isolation.value_or(true);
@@ -187,6 +186,7 @@ Result<plan::Offer> NativeBackend::MakeOffer(const std::string& id, const Sandbo
     return offer;
   }
   offer.private_view = !rung.filtered;
+  offer.groups_dropped = rung.groups_dropped;
   offer.network_disabled = true;
   if (rung.filtered) OfferFiltered(host->directories.workspaces, id, offer);
   return offer;
@@ -243,13 +243,11 @@ Control NamespacesRefused(const Error& refused) {
 }
 
 Result<Capabilities> NativeBackend::Describe() {
-  PALMSHED_TRY(const Host* host, GetHost());
   PALMSHED_TRY(const Rung rung, RungFor(KindFor(true, Network::kDisabled, true)));
-  Capabilities capabilities{
-      .filesystem_view = rung.filtered ? "filtered" : "private",
-      .crash_kill = rung.filtered ? "supervised" : "kernel",
-      .host_loopback = "reachable",
-      .supplementary_groups = host->root || !host->extra_groups ? "dropped" : "kept"};
+  Capabilities capabilities{.filesystem_view = rung.filtered ? "filtered" : "private",
+                            .crash_kill = rung.filtered ? "supervised" : "kernel",
+                            .host_loopback = "reachable",
+                            .supplementary_groups = rung.groups_dropped ? "dropped" : "kept"};
   if (rung.filtered) capabilities.controls.push_back(NamespacesRefused(*rung.better_refused));
   return capabilities;
 }

@@ -24,6 +24,12 @@ namespace {
 
 enum class Level : std::uint8_t { kUserNamespace, kOtherNamespaces, kFiltered };
 
+/// How a launcher is tried to be had.
+struct Attempt {
+  Level level = Level::kUserNamespace;
+  bool drop_groups = false;  ///< By way of newgidmap(1), for an ordinary user.
+};
+
 /// Without a user namespace the sandbox sees its host uid, whichever it gets.
 View MakeView(const Host& host, Kind kind, Level level) {
   if (level == Level::kFiltered) return {};
@@ -43,7 +49,19 @@ View MakeView(const Host& host, Kind kind, Level level) {
   return view;
 }
 
-LauncherSetup MakeSetup(const Host& host, Kind kind, Level level, const View& view) {
+void MapOrdinaryUser(const Host& host, bool drop_groups, LauncherSetup& setup) {
+  setup.uid_map = "0 " + std::to_string(::geteuid()) + " 1\n";
+  setup.gid_map = "0 " + std::to_string(::getegid()) + " 1\n";
+  if (!drop_groups) {
+    setup.stage_flags |= child::kStageDenySetgroups;
+    return;
+  }
+  setup.gid_map += "1 " + std::to_string(*host.spare_gid) + " 1\n";
+  setup.stage_flags |= child::kStageNewgidmap;
+  setup.launcher_flags |= child::kLauncherDropGroups;
+}
+
+LauncherSetup MakeSetup(const Host& host, Kind kind, Attempt attempt, const View& view) {
   LauncherSetup setup{.view_entries = static_cast<std::uint32_t>(view.items.size()),
                       .view = EncodeView(view.items)};
   if (host.root) {
@@ -53,12 +71,10 @@ LauncherSetup MakeSetup(const Host& host, Kind kind, Level level, const View& vi
     setup.uid_map = setup.gid_map = "0 0 1\n" + range;
     setup.launcher_flags |= child::kLauncherRoot;
   } else {
-    setup.uid_map = "0 " + std::to_string(::geteuid()) + " 1\n";
-    setup.gid_map = "0 " + std::to_string(::getegid()) + " 1\n";
-    setup.stage_flags |= child::kStageDenySetgroups;
+    MapOrdinaryUser(host, attempt.drop_groups, setup);
   }
-  if (level == Level::kFiltered) setup.stage_flags |= child::kStageFiltered;
-  if (level == Level::kOtherNamespaces) {
+  if (attempt.level == Level::kFiltered) setup.stage_flags |= child::kStageFiltered;
+  if (attempt.level == Level::kOtherNamespaces) {
     setup.stage_flags |= child::kStageNoUserNamespace;
     setup.launcher_flags |= child::kLauncherNoUserNamespace;
   }
@@ -67,15 +83,30 @@ LauncherSetup MakeSetup(const Host& host, Kind kind, Level level, const View& vi
   return setup;
 }
 
-Rung TryRung(Loop& loop, const Host& host, Kind kind, Level level) {
-  Rung rung{.view = MakeView(host, kind, level), .filtered = level == Level::kFiltered};
-  auto launcher = Launcher::Start(loop, host.helper.get(), MakeSetup(host, kind, level, rung.view));
+Rung TryRung(Loop& loop, const Host& host, Kind kind, Attempt attempt) {
+  Rung rung{.view = MakeView(host, kind, attempt.level),
+            .filtered = attempt.level == Level::kFiltered,
+            .groups_dropped = host.root || !host.extra_groups || attempt.drop_groups};
+  auto launcher =
+      Launcher::Start(loop, host.helper.get(), MakeSetup(host, kind, attempt, rung.view));
   if (launcher) {
     rung.launcher = *std::move(launcher);
   } else {
     rung.refused = std::move(launcher.error());
   }
   return rung;
+}
+
+/// Where newgidmap(1) does not do it, the groups are kept, and the capabilities say so.
+Rung TryUserNamespace(Loop& loop, const Host& host, Kind kind) {
+  if (host.spare_gid) {
+    Rung rung = TryRung(loop, host, kind, {.drop_groups = true});
+    const bool not_that_way =
+        rung.refused && (rung.refused->op == child::StepName(child::Step::kGidMap) ||
+                         rung.refused->op == child::StepName(child::Step::kSetgroups));
+    if (!not_that_way) return rung;
+  }
+  return TryRung(loop, host, kind, {});
 }
 
 /// AppArmor lets an ordinary user make the namespace and refuses every use of it.
@@ -99,11 +130,11 @@ std::optional<Level> NextBest(const Host& host, Kind kind) {
 }  // namespace
 
 Rung StartRung(Loop& loop, const Host& host, Kind kind) {
-  Rung rung = TryRung(loop, host, kind, Level::kUserNamespace);
+  Rung rung = TryUserNamespace(loop, host, kind);
   if (!rung.refused || !IsNamespaceRefusal(*rung.refused)) return rung;
   const std::optional<Level> level = NextBest(host, kind);
   if (!level) return rung;
-  Rung next = TryRung(loop, host, kind, *level);
+  Rung next = TryRung(loop, host, kind, {.level = *level});
   if (next.refused) return rung;
   next.better_refused = std::move(rung.refused);
   return next;
