@@ -1,6 +1,8 @@
 // What the backend finds out about this host once, before the first sandbox.
 #pragma once
 
+#include <future>
+
 #include "backends/native/runtimes.h"
 #include "backends/native/state_paths.h"
 #include "backends/native/uid_lease.h"
@@ -17,7 +19,8 @@ struct Host {
   HostDirectories directories{};  ///< Of state and workspaces.
   UidRange uids{};                ///< With `root`.
   UniqueFd helper{};              ///< The helper program, ready to execute.
-  Runtimes runtimes{};            ///< Programs outside /usr.
+  /// Programs outside /usr. Looked for when first asked for, by which time a launcher is starting.
+  std::shared_future<Runtimes> runtimes{};
 };
 
 /// FS_ERROR for directories, UNSUPPORTED where the helper cannot be executed or no uid is free.

@@ -26,7 +26,7 @@ View MakeView(const Host& host, Kind kind, bool user_namespace) {
   const ViewRequest request{.network = kind.host_network ? Network::kAllow : Network::kDisabled,
                             .uid = user_namespace ? child::kInsideUid : host.uids.start,
                             .landlock_abi = host.landlock_abi,
-                            .runtimes = host.runtimes};
+                            .runtimes = host.runtimes.get()};
   View view = kind.private_view && !Faulty("host-view") ? BuildPrivateView(request)
                                                         : BuildHostView(request);
   if (!kind.proc) {
@@ -38,9 +38,8 @@ View MakeView(const Host& host, Kind kind, bool user_namespace) {
   return view;
 }
 
-LauncherSetup MakeSetup(const Host& host, Kind kind, bool user_namespace, const View& view) {
-  LauncherSetup setup{.view_entries = static_cast<std::uint32_t>(view.items.size()),
-                      .view = EncodeView(view.items)};
+LauncherSetup MakeSetup(const Host& host, Kind kind, bool user_namespace) {
+  LauncherSetup setup;
   if (host.root) {
     const std::string range = std::to_string(host.uids.start) + " " +
                               std::to_string(host.uids.start) + " " +
@@ -62,10 +61,14 @@ LauncherSetup MakeSetup(const Host& host, Kind kind, bool user_namespace, const 
 }
 
 Rung TryRung(Loop& loop, const Host& host, Kind kind, bool user_namespace) {
-  Rung rung{.view = std::make_shared<const View>(MakeView(host, kind, user_namespace)),
-            .user_namespace = user_namespace};
-  auto launcher =
-      Launcher::Start(loop, host.helper.get(), MakeSetup(host, kind, user_namespace, *rung.view));
+  Rung rung{.user_namespace = user_namespace};
+  LauncherSetup setup = MakeSetup(host, kind, user_namespace);
+  setup.view = [&] {
+    rung.view = std::make_shared<const View>(MakeView(host, kind, user_namespace));
+    return EncodedView{.entries = static_cast<std::uint32_t>(rung.view->items.size()),
+                       .records = EncodeView(rung.view->items)};
+  };
+  auto launcher = Launcher::Start(loop, host.helper.get(), setup);
   if (launcher) {
     rung.launcher = *std::move(launcher);
   } else {
