@@ -164,7 +164,8 @@ void Launcher::ReportDeaths() {
 }
 
 // A namespace serves one sandbox. The next is made when nothing has been asked for a while, since
-// making it takes longer than the rest of a create, and whoever needs one sandbox only needs none.
+// making it takes longer than the rest of a create, and whoever needs one sandbox only needs no
+// other.
 constexpr std::uint64_t kIdleNs = 20'000'000;
 
 void Launcher::MakeSpareNetwork() {
@@ -175,6 +176,7 @@ void Launcher::MakeSpareNetwork() {
 }
 
 void Launcher::Serve() {
+  MakeSpareNetwork();  // The engine has the first sandbox's files to make meanwhile.
   for (;;) {
     pollfd watched[] = {
         {kSocketFd, POLLIN, 0}, {kEnginePidfd, POLLIN, 0}, {child_ends_, POLLIN, 0}};

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <expected>
+#include <future>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -109,8 +110,10 @@ Result<Host> DiscoverHost(const EngineOptions& options) {
   PALMSHED_TRY(host.helper, MakeHelper(host.directories.workspaces.path));
   const std::string path =
       options.search_path.empty() ? FromEnvironment("PATH") : options.search_path;
-  host.runtimes =
-      FindRuntimes({.path = path, .home = FromEnvironment("HOME"), .env = RuntimeVariables()});
+  host.runtimes = std::async(std::launch::deferred,
+                             [path, home = FromEnvironment("HOME"), env = RuntimeVariables()] {
+                               return FindRuntimes({.path = path, .home = home, .env = env});
+                             });
   return host;
 }
 

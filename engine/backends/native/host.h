@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <future>
 #include <optional>
 
 #include "backends/native/runtimes.h"
@@ -21,7 +22,8 @@ struct Host {
   HostDirectories directories{};             ///< Of state and workspaces.
   UidRange uids{};                           ///< With `root`.
   UniqueFd helper{};                         ///< The helper program, ready to execute.
-  Runtimes runtimes{};                       ///< Programs outside /usr.
+  /// Programs outside /usr. Looked for when first asked for, by which time a launcher is starting.
+  std::shared_future<Runtimes> runtimes{};
 };
 
 /// FS_ERROR for directories, UNSUPPORTED where the helper cannot be executed or no uid is free.

@@ -175,12 +175,12 @@ Result<plan::Offer> NativeBackend::MakeOffer(const std::string& id, const Sandbo
   PALMSHED_TRY(const Host* host, GetHost());
   plan::Offer offer{.backend = kName,
                     .host_loopback_guarded = host->landlock_abi >= kernel::kLandlockAbiWithScopes,
-                    .search_path = host->runtimes.search_path,
-                    .runtime_env = host->runtimes.env,
                     // Workloads are not bound to the engine's processors.
                     .usable_cpus = static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN))};
   const bool private_view = options.os_filesystem_isolation.value_or(true);
   PALMSHED_TRY(Rung rung, RungFor(KindFor(private_view, options.network, true)));
+  offer.search_path = host->runtimes.get().search_path;
+  offer.runtime_env = host->runtimes.get().env;
   offer.fresh_proc = !rung.refused;
   if (rung.refused && rung.refused->op == child::StepName(child::Step::kViewProc)) {
     offer.proc_missing = ExplainRefusal(*rung.refused, ReadKernelFileFromHost);

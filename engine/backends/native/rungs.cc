@@ -38,7 +38,7 @@ View MakeView(const Host& host, Kind kind, Level level) {
       .network = kind.host_network ? Network::kAllow : Network::kDisabled,
       .uid = level == Level::kUserNamespace ? child::kInsideUid : host.uids.start,
       .landlock_abi = host.landlock_abi,
-      .runtimes = host.runtimes};
+      .runtimes = host.runtimes.get()};
   View view = kind.private_view && !Faulty("host-view") ? BuildPrivateView(request)
                                                         : BuildHostView(request);
   if (!kind.proc) {
@@ -62,9 +62,8 @@ void MapOrdinaryUser(const Host& host, bool drop_groups, LauncherSetup& setup) {
   setup.launcher_flags |= child::kLauncherDropGroups;
 }
 
-LauncherSetup MakeSetup(const Host& host, Kind kind, Attempt attempt, const View& view) {
-  LauncherSetup setup{.view_entries = static_cast<std::uint32_t>(view.items.size()),
-                      .view = EncodeView(view.items)};
+LauncherSetup MakeSetup(const Host& host, Kind kind, Attempt attempt) {
+  LauncherSetup setup;
   if (host.root) {
     const std::string range = std::to_string(host.uids.start) + " " +
                               std::to_string(host.uids.start) + " " +
@@ -85,11 +84,15 @@ LauncherSetup MakeSetup(const Host& host, Kind kind, Attempt attempt, const View
 }
 
 Rung TryRung(Loop& loop, const Host& host, Kind kind, Attempt attempt) {
-  Rung rung{.view = std::make_shared<const View>(MakeView(host, kind, attempt.level)),
-            .filtered = attempt.level == Level::kFiltered,
+  Rung rung{.filtered = attempt.level == Level::kFiltered,
             .groups_dropped = host.root || !host.extra_groups || attempt.drop_groups};
-  auto launcher =
-      Launcher::Start(loop, host.helper.get(), MakeSetup(host, kind, attempt, *rung.view));
+  LauncherSetup setup = MakeSetup(host, kind, attempt);
+  setup.view = [&] {
+    rung.view = std::make_shared<const View>(MakeView(host, kind, attempt.level));
+    return EncodedView{.entries = static_cast<std::uint32_t>(rung.view->items.size()),
+                       .records = EncodeView(rung.view->items)};
+  };
+  auto launcher = Launcher::Start(loop, host.helper.get(), setup);
   if (launcher) {
     rung.launcher = *std::move(launcher);
   } else {
@@ -144,7 +147,7 @@ Rung StartRung(Loop& loop, const Host& host, Kind kind) {
 View FilteredView(const Host& host, Network network, const std::string& workspace,
                   const std::string& tmp) {
   const ViewRequest request{
-      .network = network, .landlock_abi = host.landlock_abi, .runtimes = host.runtimes};
+      .network = network, .landlock_abi = host.landlock_abi, .runtimes = host.runtimes.get()};
   return Faulty("host-view") ? BuildHostView(request) : BuildFilteredView(request, workspace, tmp);
 }
 
