@@ -105,8 +105,13 @@ struct LandlockRuleText {
   bool optional = false;
 };
 
+/// Whether this kernel has Landlock's signal scope (ABI 6, Linux 6.12).
+bool HasSignalScope();
+/// The loopback, and a signal scope where there is one.
+std::uint32_t UsualInitFlags();
+
 struct SandboxSpec {
-  std::uint32_t flags = child::kInitLoopback | child::kInitSignalScope;
+  std::uint32_t flags = UsualInitFlags();
   std::vector<child::Rlimit> rlimits{};
   std::vector<LandlockRuleText> rules{};
   std::uint64_t handled_fs = 0;

@@ -157,6 +157,8 @@ Result<void> NativeSandbox::Destroy() {
   // Init is PID 1 of its namespace: its pidfd turns readable when every process in it is dead and
   // reaped (pid_namespaces(7)).
   PALMSHED_TRY_VOID(sys::WaitReadable(parts_.pidfd.get(), -1));
+  // Elsewhere its guard holds on to the socket until that is so (child/host_pids.h).
+  if (parts_.supervised) PALMSHED_TRY_VOID(sys::WaitHangup(parts_.socket.get(), -1));
   parts_.loop->Run([this] { OnDead(); });
   return parts_.home.Remove();
 }
