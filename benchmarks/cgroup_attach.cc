@@ -64,7 +64,7 @@ int Run(int rounds) {
   Slot slot;
   const auto variants = MakeVariants(slot, leaf, floor);
   Random random(std::random_device{}());
-  PrintHead({.machine = ThisMachine(), .peer_command = {}});
+  Print(ThisMachine());
   for (const int gap_ms : {0, 50, 1000}) {
     const int gap_rounds = gap_ms == 0 ? rounds : rounds / (gap_ms < 500 ? 4 : 20);
     const std::chrono::milliseconds gap(gap_ms);

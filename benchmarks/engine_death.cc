@@ -23,6 +23,7 @@
 #include "benchmarks/die.h"
 #include "benchmarks/machine.h"
 #include "benchmarks/process_tree.h"
+#include "benchmarks/report.h"
 #include "benchmarks/statistics.h"
 #include "palmshed/palmshed.h"
 
@@ -124,9 +125,7 @@ Micros KillAndWait(const Options& options) {
 }
 
 int Run(const Options& options) {
-  const Machine machine = ThisMachine();
-  fmt::print("{}, {} cores, Linux {}, {}, as {}\n", machine.cpu, machine.cores, machine.kernel,
-             machine.distribution, machine.user);
+  Print(ThisMachine());
   std::vector<Micros> samples;
   for (int i = 0; i < options.rounds; ++i) samples.push_back(KillAndWait(options));
   fmt::print(

@@ -85,10 +85,13 @@ LatencyTable Summarize(std::chrono::milliseconds gap, std::span<const Series> se
   return table;
 }
 
-void PrintHead(const Report& report) {
-  const Machine& machine = report.machine;
+void Print(const Machine& machine) {
   fmt::print("{}, {} cores, Linux {}, {}, as {}\n", machine.cpu, machine.cores, machine.kernel,
              machine.distribution, machine.user);
+}
+
+void PrintHead(const Report& report) {
+  Print(report.machine);
   fmt::print("V: vfork and exec of {}, two pipes drained\n", kProgram);
   if (report.peer_command.empty()) {
     fmt::print("B: absent, bubblewrap is not installed\n");

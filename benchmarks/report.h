@@ -47,6 +47,8 @@ struct Report {
 LatencyTable Summarize(std::chrono::milliseconds gap, std::span<const Series> series,
                        Random& random);
 
+void Print(const Machine& machine);
+/// The machine, and what V and B stand for.
 void PrintHead(const Report& report);
 void Print(const LatencyTable& table);
 void Print(std::span<const ThroughputRow> rows);

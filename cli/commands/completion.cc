@@ -26,7 +26,7 @@ Action DeclareCompletion(CLI::App& app) {
   const auto shell = std::make_shared<std::string>();
   app.add_option("SHELL", *shell, "The shell: bash, zsh or fish.")
       ->required()
-      ->check(CLI::IsMember(std::vector<std::string>{"bash", "zsh", "fish"}))
+      ->check(CLI::IsMember(std::vector<std::string>{"bash", "zsh", "fish"}).description(""))
       ->type_name("bash|zsh|fish");
   return [shell](const std::vector<std::string>&) {
     return Print(Script(*shell)) ? ExitCode::kOk : ExitCode::kFailed;

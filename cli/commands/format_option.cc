@@ -10,7 +10,7 @@ namespace palmshed::cli {
 void AddFormatOption(CLI::App& app, std::string& format) {
   format = "text";
   app.add_option("--format", format, "Print for people (text, the default) or programs (json).")
-      ->check(CLI::IsMember(std::vector<std::string>{"text", "json"}))
+      ->check(CLI::IsMember(std::vector<std::string>{"text", "json"}).description(""))
       ->type_name("text|json")
       ->group("Output")
       ->take_last();

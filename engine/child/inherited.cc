@@ -48,21 +48,22 @@ void ResetOomScore() {
   Close(static_cast<int>(file));
 }
 
-void ResetStandardStreams() {
+// All three are taken afterwards: whoever opens something later must not get one of them. They may
+// have been closed when we were started, and then one of them is what the open returns.
+long ResetStandardStreams() {
   const long null = OpenAt(AT_FDCWD, "/dev/null", O_RDWR);
+  if (null < 0) return null;
   for (int fd = 0; fd <= 2; ++fd) {
-    if (null < 0) {
-      Close(fd);
-    } else {
-      (void)Call(SYS_dup3, null, fd, 0);
-    }
+    const long result = fd == null ? Call(SYS_fcntl, fd, F_SETFD, 0) : Call(SYS_dup3, null, fd, 0);
+    if (result < 0) return result;
   }
   if (null > 2) Close(static_cast<int>(null));
+  return 0;
 }
 
 }  // namespace
 
-void ResetInherited() {
+long ResetInherited() {
   ResetSignals();
   (void)Call(SYS_setsid);
   (void)Call(SYS_umask, 022);
@@ -70,8 +71,8 @@ void ResetInherited() {
   (void)Call(SYS_personality, 0);
   ResetScheduling();
   ResetOomScore();
-  ResetStandardStreams();
   (void)Call(SYS_close_range, kFirstFreeFd, ~0U, 0);
+  return ResetStandardStreams();
 }
 
 void LiftOwnLimits() {

@@ -50,6 +50,16 @@ struct OpenHow {
   std::uint64_t resolve;
 };
 
+// stat.h: struct statx, of which only the mount is of interest.
+inline constexpr unsigned kStatxMountId = 0x1000;
+
+struct StatxMount {
+  char before[144];
+  std::uint64_t mount_id;
+  char after[104];
+};
+static_assert(sizeof(StatxMount) == 256);
+
 // close_range.h, futex.h, keyctl.h, ioprio.h
 inline constexpr int kFutexWait = 0;
 inline constexpr int kFutexWake = 1;

@@ -97,6 +97,9 @@ struct Pool {
 
 /// slots.cc, main thread only: makes a slot, which then takes the lead or waits for it.
 Failure CreateSlot(Pool* pool);
+/// The two halves of it: starts the thread; waits until it is in its signal scope.
+Failure StartSlot(Pool* pool, Slot** started);
+Failure AwaitSlot(const Slot& slot);
 /// slots.cc: gives up the lead to a waiting slot; false when there is none and nobody leads now.
 bool PassLead(Pool* pool);
 /// slots.cc: whether a slot that is not busy will ask for the lead. Under the pool's lock.

@@ -172,9 +172,12 @@ void MainThread::SetUp() {
   MustSucceed(FailureIf(child_ends, Step::kThread));
   child_ends_ = static_cast<int>(child_ends);
   MustSucceed(PreparePool(*plan.config, &pool_));
-  MustSucceed(CreateSlot(&pool_));
+  Slot* first = nullptr;
+  MustSucceed(StartSlot(&pool_, &first));
   *stamp = NowNs();
   if (SendMessage(kSocketFd, &reply, sizeof reply) < 0) ExitGroup(0);
+  // The engine need not wait for the thread. No memory for its scope: no sandbox.
+  if (AwaitSlot(*first).failed()) ExitGroup(1);
 }
 
 // A slot found no other to lead after it, or waits to lead while this thread does.

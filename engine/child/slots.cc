@@ -116,8 +116,7 @@ Failure StartThread(Slot* slot) {
     Close(slot->orders);
     return FailureIf(tid, Step::kThread);
   }
-  while (slot->entered.Load() == 0) FutexWait(slot->entered, 0);
-  return slot->enter_failure;
+  return kSuccess;
 }
 
 }  // namespace
@@ -149,7 +148,7 @@ bool PassLead(Pool* pool) {
   return true;
 }
 
-Failure CreateSlot(Pool* pool) {
+Failure StartSlot(Pool* pool, Slot** started) {
   Slot* slot = FindRetired(*pool);
   if (slot == nullptr) {
     const Failure mapped = MapSlot(pool, &slot);
@@ -158,7 +157,19 @@ Failure CreateSlot(Pool* pool) {
   const long orders = Call(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (orders < 0) return FailureIf(orders, Step::kThread);
   slot->orders = static_cast<int>(orders);
+  *started = slot;
   return StartThread(slot);
+}
+
+Failure AwaitSlot(const Slot& slot) {
+  while (slot.entered.Load() == 0) FutexWait(slot.entered, 0);
+  return slot.enter_failure;
+}
+
+Failure CreateSlot(Pool* pool) {
+  Slot* slot = nullptr;
+  const Failure started = StartSlot(pool, &slot);
+  return started.failed() ? started : AwaitSlot(*slot);
 }
 
 }  // namespace palmshed::child

@@ -163,7 +163,9 @@ void RunStage(const char* uid_map, const char* gid_map, const char* flags_text) 
   const bool user_namespace = (flags & kStageNoUserNamespace) == 0;
   (void)DieWithParent();
   if (HasEnded(kEnginePidfd)) FailStage({Step::kEngineGone, ESRCH});
-  ResetInherited();
+  if (const long result = ResetInherited(); result < 0) {
+    FailStage(FailureIf(result, Step::kOpenNull));
+  }
   LiftOwnLimits();
   if ((flags & kStageFiltered) != 0) RunSupervisor();
   int go[2];

@@ -46,6 +46,11 @@ class RecordReader {
 
 // ---- the root
 
+struct BuildRoot {
+  int fd;
+  bool own;  ///< The tmpfs made here, not a tree that took its place.
+};
+
 long MakeRootMount() {
   const long context = Call(SYS_fsopen, "tmpfs", kFsOpenCloexec);
   if (context < 0) return context;
@@ -113,17 +118,22 @@ long MakeMountPoint(int root, const char* path, bool directory) {
   return file;
 }
 
-// A tree that is mounted on "/" becomes the root of the view.
-long AttachInView(int tree, int* root, const char* path, bool directory) {
-  if (IsRoot(path)) {
-    const long attached = Attach(tree, *root, "");
-    if (attached < 0) return attached;
-    Close(*root);
-    *root = static_cast<int>(Call(SYS_fcntl, tree, F_DUPFD_CLOEXEC, 0));
-    return *root;
-  }
-  const long made = MakeMountPoint(*root, path, directory);  // Its failure shows in the next step.
-  const long target = OpenInView(*root, path);
+// The tree takes the place of the root that was being built, rather than lie on top of it: what is
+// left of the old root is found by looking for what is mounted last.
+long ReplaceRoot(int tree, BuildRoot* root) {
+  if (const long result = Call(SYS_fchdir, root->fd); result < 0) return result;
+  if (const long result = Call(SYS_umount2, ".", MNT_DETACH); result < 0) return result;
+  if (const long result = Call(SYS_chdir, "/"); result < 0) return result;
+  if (const long result = Attach(tree, AT_FDCWD, "/"); result < 0) return result;
+  const long result = Call(SYS_dup3, tree, root->fd, O_CLOEXEC);
+  root->own = false;
+  return result;
+}
+
+long AttachInView(int tree, BuildRoot* root, const char* path, bool directory) {
+  if (IsRoot(path)) return ReplaceRoot(tree, root);
+  const long made = MakeMountPoint(root->fd, path, directory);  // Failure shows in the next step.
+  const long target = OpenInView(root->fd, path);
   if (target < 0) return made < 0 && made != -EEXIST ? made : target;
   const long attached = Attach(tree, static_cast<int>(target), "");
   Close(static_cast<int>(target));
@@ -132,7 +142,7 @@ long AttachInView(int tree, int* root, const char* path, bool directory) {
 
 bool IsMissing(long result) { return result == -ENOENT || result == -ENOTDIR; }
 
-long AddBind(int* root, const Record& record) {
+long AddBind(BuildRoot* root, const Record& record) {
   const long tree = CopyTree(record.b, record.entry.flags);
   if (IsMissing(tree) && (record.entry.flags & kViewOptional) != 0) return 0;
   if (tree < 0) return tree;
@@ -157,7 +167,7 @@ long MakeProcMount() {
 }
 
 // The mount itself serves as the directory from which the launcher reads.
-long AddProc(int* root, const Record& record, View* view) {
+long AddProc(BuildRoot* root, const Record& record, View* view) {
   const long tree = MakeProcMount();
   if (tree < 0) return tree;
   const long result = AttachInView(static_cast<int>(tree), root, record.a, true);
@@ -171,14 +181,14 @@ long AddProc(int* root, const Record& record, View* view) {
   return 0;
 }
 
-Failure AddEntry(int* root, const Record& record, std::uint32_t index, View* view) {
+Failure AddEntry(BuildRoot* root, const Record& record, std::uint32_t index, View* view) {
   switch (record.entry.op) {
     case ViewOp::kDirectory:
-      return FailureIf(AddDirectory(*root, record), Step::kViewEntry, index);
+      return FailureIf(AddDirectory(root->fd, record), Step::kViewEntry, index);
     case ViewOp::kFile:
-      return FailureIf(AddFile(*root, record), Step::kViewEntry, index);
+      return FailureIf(AddFile(root->fd, record), Step::kViewEntry, index);
     case ViewOp::kSymlink:
-      return FailureIf(AddSymlink(*root, record), Step::kViewEntry, index);
+      return FailureIf(AddSymlink(root->fd, record), Step::kViewEntry, index);
     case ViewOp::kBind:
       return FailureIf(AddBind(root, record), Step::kViewEntry, index);
     case ViewOp::kProc:
@@ -187,7 +197,7 @@ Failure AddEntry(int* root, const Record& record, std::uint32_t index, View* vie
   return {Step::kViewEntry, EINVAL, index};
 }
 
-Failure AddEntries(int* root, const void* records, std::size_t bytes, std::uint32_t count,
+Failure AddEntries(BuildRoot* root, const void* records, std::size_t bytes, std::uint32_t count,
                    View* view) {
   RecordReader reader(records, bytes);
   for (std::uint32_t index = 0; index < count; ++index) {
@@ -216,24 +226,38 @@ Failure EnterRoot(int root) {
 
 // The new root is stacked on the old "/": a process keeps the root it has, so while the view is
 // being built every host path can still be named, and none is hidden by the view.
-Failure BuildRoot(const void* records, std::size_t bytes, std::uint32_t count, View* view) {
+Failure MakeRoot(const void* records, std::size_t bytes, std::uint32_t count, View* view,
+                 BuildRoot* root) {
   const long made = MakeRootMount();
   if (made < 0) return FailureIf(made, Step::kViewRoot);
-  const int base = static_cast<int>(made);
-  if (const long result = Attach(base, AT_FDCWD, "/"); result < 0) {
+  *root = {static_cast<int>(made), true};
+  if (const long result = Attach(root->fd, AT_FDCWD, "/"); result < 0) {
     return FailureIf(result, Step::kViewRoot);
   }
-  int root = static_cast<int>(Call(SYS_fcntl, base, F_DUPFD_CLOEXEC, 0));
-  const Failure added = AddEntries(&root, records, bytes, count, view);
-  if (added.failed()) return added;
+  const Failure added = AddEntries(root, records, bytes, count, view);
+  if (added.failed() || !root->own) return added;
   const MountAttributes read_only{kMountAttrReadOnly, 0, 0, 0};
-  const long sealed =
-      Call(SYS_mount_setattr, base, "", AT_EMPTY_PATH, &read_only, sizeof read_only);
-  if (sealed < 0) return FailureIf(sealed, Step::kViewRoot);
-  const Failure entered = EnterRoot(root);
-  Close(base);
-  Close(root);
-  return entered;
+  return FailureIf(
+      Call(SYS_mount_setattr, root->fd, "", AT_EMPTY_PATH, &read_only, sizeof read_only),
+      Step::kViewRoot);
+}
+
+// Whoever enters a mount namespace gets what was mounted last on its "/": were anything of the host
+// left there, every sandbox would see it. So that is looked at, not assumed.
+Failure CheckRoot(const View& view, int root) {
+  if (const long result = Call(SYS_setns, view.namespace_fd, CLONE_NEWNS); result < 0) {
+    return FailureIf(result, Step::kPivotRoot);
+  }
+  StatxMount expected{};
+  StatxMount found{};
+  const long first = Call(SYS_statx, root, "", AT_EMPTY_PATH, kStatxMountId, &expected);
+  if (first < 0) return FailureIf(first, Step::kPivotRoot);
+  const long second = Call(SYS_statx, AT_FDCWD, "/", 0, kStatxMountId, &found);
+  if (second < 0) return FailureIf(second, Step::kPivotRoot);
+  if (expected.mount_id != found.mount_id || expected.mount_id == 0) {
+    return {Step::kPivotRoot, EXDEV};
+  }
+  return kSuccess;
 }
 
 // A namespace made with a user namespace receives the host's later mounts and sends none back;
@@ -273,13 +297,18 @@ Failure BuildView(const void* records, std::size_t bytes, std::uint32_t count, V
   if (separated.failed()) return separated;
   // "self" must be looked up through the host's proc: the launcher's own may not be in the view.
   const int host_proc = static_cast<int>(Call(SYS_fcntl, view->proc, F_DUPFD_CLOEXEC, 0));
-  const Failure built = BuildRoot(records, bytes, count, view);
-  if (built.failed()) return built;
+  BuildRoot root;
+  const Failure made = MakeRoot(records, bytes, count, view, &root);
+  if (made.failed()) return made;
+  const Failure entered = EnterRoot(root.fd);
+  if (entered.failed()) return entered;
   const long here = OpenAt(host_proc, "self/ns/mnt", O_RDONLY);
   Close(host_proc);
   if (here < 0) return FailureIf(here, Step::kPivotRoot);
   view->namespace_fd = static_cast<int>(here);
-  return kSuccess;
+  const Failure checked = CheckRoot(*view, root.fd);
+  Close(root.fd);
+  return checked;
 }
 
 }  // namespace palmshed::child

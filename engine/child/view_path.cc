@@ -10,9 +10,11 @@ namespace palmshed::child {
 namespace {
 
 // Makes the missing directories of `path`, which is cut at each slash in turn and put together
-// again.
+// again. Most entries go where others went before them.
 long MakeDirectories(int root, char* path) {
-  long parent = OpenInView(root, "/");
+  long parent = OpenInView(root, *path == '\0' ? "/" : path);
+  if (parent != -ENOENT) return parent;
+  parent = OpenInView(root, "/");
   for (char* start = path; parent >= 0 && *start != '\0';) {
     char* end = start;
     while (*end != '\0' && *end != '/') ++end;

@@ -114,7 +114,8 @@ enum class ViewOp : std::uint32_t {
   kDirectory,  ///< a: path
   kFile,       ///< a: path, b: content (bytes_b, may hold NUL)
   kSymlink,    ///< a: path, b: target
-  kBind,       ///< a: path inside, b: path on the host; the mount point is made as needed
+  kBind,       ///< a: path inside, b: path on the host; the mount point is made as needed. "/": the
+               ///< root itself, in place of what earlier records made.
   kProc,       ///< a: path; the launcher's own /proc
 };
 inline constexpr std::uint32_t kViewWritable =

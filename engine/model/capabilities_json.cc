@@ -2,6 +2,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 #include <string>
+#include <utility>
 
 #include "model/names.h"
 #include "model/print.h"

@@ -1,6 +1,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 #include <string>
+#include <utility>
 
 #include "model/print.h"
 #include "palmshed/events.h"

@@ -1,8 +1,10 @@
 #include <cstdint>
+#include <expected>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/result.h"
 #include "model/base64.h"
@@ -10,6 +12,7 @@
 #include "model/json_value.h"
 #include "model/quantities.h"
 #include "model/validate.h"
+#include "palmshed/error.h"
 #include "palmshed/json.h"
 #include "palmshed/options.h"
 
@@ -22,7 +25,6 @@ using Kind = JsonValue::Kind;
 
 // {"text": "..."} or {"base64": "..."}
 Result<std::string> ReadContent(const JsonValue& value, const std::string& path) {
-  std::string bytes;
   ObjectReader in(value, path);
   const JsonValue* const text = in.Take("text", Kind::kString);
   const JsonValue* const base64 = in.Take("base64", Kind::kString);

@@ -1,11 +1,13 @@
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "palmshed/error.h"
 #include "palmshed/json.h"
+#include "palmshed/options.h"
+#include "palmshed/units.h"
 
 namespace palmshed {
 namespace {

@@ -3,15 +3,20 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <expected>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/result.h"
+#include "model/json_value.h"
 #include "model/quantities.h"
 #include "model/utf8.h"
+#include "palmshed/error.h"
 #include "palmshed/json.h"
+#include "palmshed/units.h"
 
 namespace palmshed::model {
 namespace {

@@ -5,12 +5,14 @@
 #include <boost/json/parse_options.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <expected>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "palmshed/error.h"
 
 namespace palmshed::model {
 namespace {

@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <random>
 #include <string>
 #include <string_view>
 
+#include "palmshed/error.h"
 #include "palmshed/json.h"
+#include "palmshed/options.h"
 
 namespace palmshed::model {
 namespace {
@@ -45,7 +48,7 @@ TEST(ParseJson, RefusesEverythingThatIsNotStrictJson) {
                                       "{",
                                       "}",
                                       "[1,]",
-                                      "{\"a\":1,}",
+                                      R"({"a":1,})",
                                       "{a:1}",
                                       "'a'",
                                       "NaN",
@@ -61,8 +64,8 @@ TEST(ParseJson, RefusesEverythingThatIsNotStrictJson) {
                                       "{} {}",
                                       "\"\xFF\"",
                                       "\"\xED\xA0\x80\"",
-                                      "\"\\ud800\"",
-                                      "\"\\x\"",
+                                      R"("\ud800")",
+                                      R"("\x")",
                                       "\"a\nb\"",
                                       "nul",
                                       "tru",

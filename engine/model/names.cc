@@ -4,6 +4,12 @@
 #include <span>
 #include <string_view>
 
+#include "palmshed/capabilities.h"
+#include "palmshed/error.h"
+#include "palmshed/files.h"
+#include "palmshed/options.h"
+#include "palmshed/result.h"
+
 namespace palmshed {
 namespace model {
 namespace {

@@ -2,8 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <optional>
 #include <set>
 #include <string_view>
+
+#include "palmshed/capabilities.h"
+#include "palmshed/error.h"
+#include "palmshed/files.h"
+#include "palmshed/options.h"
+#include "palmshed/result.h"
 
 namespace palmshed::model {
 namespace {

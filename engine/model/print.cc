@@ -14,6 +14,7 @@
 
 #include "model/base64.h"
 #include "model/utf8.h"
+#include "palmshed/units.h"
 
 namespace palmshed::model {
 namespace {
@@ -21,7 +22,7 @@ namespace {
 namespace json = boost::json;
 
 template <class T>
-void Put(json::object& into, std::string_view name, T value) {
+void Put(json::object& into, std::string_view name, const T& value) {
   into.emplace(json::string_view(name.data(), name.size()), value);
 }
 

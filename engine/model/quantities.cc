@@ -3,15 +3,19 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <expected>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <system_error>
 
 #include "base/result.h"
+#include "palmshed/error.h"
 #include "palmshed/json.h"
+#include "palmshed/units.h"
 
 namespace palmshed {
 namespace model {
@@ -78,9 +82,9 @@ std::optional<Decimal> ParseDecimal(std::string_view text) {
 
 void MultiplyBy1024(std::string& digits) {
   unsigned carry = 0;
-  for (auto digit = digits.rbegin(); digit != digits.rend(); ++digit) {
-    const unsigned value = static_cast<unsigned>(*digit - '0') * 1024 + carry;
-    *digit = static_cast<char>('0' + value % 10);
+  for (char& digit : digits | std::views::reverse) {
+    const unsigned value = static_cast<unsigned>(digit - '0') * 1024 + carry;
+    digit = static_cast<char>('0' + value % 10);
     carry = value / 10;
   }
   if (carry > 0) digits.insert(0, std::to_string(carry));

@@ -3,10 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 
+#include "palmshed/error.h"
 #include "palmshed/json.h"
+#include "palmshed/units.h"
 
 namespace palmshed::model {
 namespace {

@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "model/names.h"
 #include "model/utf8.h"
 #include "palmshed/error.h"
 

@@ -1,13 +1,12 @@
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
-#include "model/names.h"
 #include "model/print.h"
 #include "palmshed/json.h"
 #include "palmshed/result.h"

@@ -11,7 +11,10 @@
 
 #include "model/names.h"
 #include "model/print.h"
+#include "palmshed/error.h"
+#include "palmshed/files.h"
 #include "palmshed/json.h"
+#include "palmshed/units.h"
 
 namespace palmshed {
 namespace {
@@ -53,10 +56,10 @@ TEST(ExecResult, ErrorCodeFollowsFromTheCause) {
 
 TEST(ResultJson, BytesThatAreNotTextTravelAsBase64) {  // C011
   const auto document = boost::json::parse(
-      ToJson(ExecResult{.out = {.bytes = "\xFF\x00z", .total = 9, .truncated = true},
+      ToJson(ExecResult{.out = {.bytes = std::string("\xFF\0z", 3), .total = 9, .truncated = true},
                         .err = {.bytes = "h\xC3\xA9", .total = 3}}));
   EXPECT_EQ(document.at("stdoutEncoding"), "base64");
-  EXPECT_EQ(document.at("stdout"), "/w==");
+  EXPECT_EQ(document.at("stdout"), "/wB6");
   EXPECT_EQ(document.at("stdoutTotalBytes"), 9);
   EXPECT_EQ(document.at("stderrEncoding"), "utf-8");
   EXPECT_EQ(document.at("stderr"), "h\xC3\xA9");

@@ -1,12 +1,13 @@
-#include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "model/json_reader.h"
 #include "model/json_value.h"
 #include "model/validate.h"
+#include "palmshed/error.h"
 #include "palmshed/json.h"
 #include "palmshed/options.h"
 

@@ -1,10 +1,14 @@
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "palmshed/error.h"
 #include "palmshed/json.h"
+#include "palmshed/options.h"
+#include "palmshed/units.h"
 
 namespace palmshed {
 namespace {

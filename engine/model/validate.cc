@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <expected>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -16,6 +17,10 @@
 #include "model/names.h"
 #include "model/quantities.h"
 #include "model/utf8.h"
+#include "palmshed/error.h"
+#include "palmshed/json.h"
+#include "palmshed/options.h"
+#include "palmshed/units.h"
 
 namespace palmshed::model {
 namespace {

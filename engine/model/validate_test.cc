@@ -7,8 +7,13 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "model/quantities.h"
+#include "palmshed/error.h"
+#include "palmshed/json.h"
+#include "palmshed/options.h"
+#include "palmshed/units.h"
 
 namespace palmshed::model {
 namespace {

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -10,6 +12,8 @@
 #include <vector>
 
 #include "base/faults.h"
+#include "palmshed/options.h"
+#include "plan/plan.h"
 
 namespace palmshed::plan {
 namespace {
@@ -59,7 +63,9 @@ std::string_view Lookup(const Env& env, std::string_view name) {
 std::vector<std::string> Flatten(const Env& env) {
   std::vector<std::string> strings;
   strings.reserve(env.size());
-  for (const auto& [name, value] : env) strings.push_back(name + "=" + value);
+  for (const auto& [name, value] : env) {
+    strings.push_back(std::string(name).append("=").append(value));
+  }
   for (char** at = Faulty("inherit-env") ? environ : nullptr; at != nullptr && *at != nullptr;
        ++at) {
     strings.emplace_back(*at);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plan/plan.h"
+
 namespace palmshed::plan {
 namespace {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <expected>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +11,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "palmshed/error.h"
+#include "palmshed/units.h"
 
 namespace palmshed::plan {
 namespace {

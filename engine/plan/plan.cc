@@ -1,13 +1,17 @@
 #include "plan/plan.h"
 
+#include <expected>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "model/validate.h"
+#include "palmshed/error.h"
+#include "palmshed/json.h"
+#include "palmshed/options.h"
+#include "palmshed/units.h"
 #include "plan/environment.h"
 #include "plan/limits.h"
 #include "plan/program.h"
@@ -49,8 +53,8 @@ Result<void> PlanNetwork(const SandboxOptions& options, const Offer& offer, Sand
           "cannot scope (Landlock ABI 6, Linux 6.12)",
           "Use network \"disabled\", or name hostLoopback in degraded to accept that.");
     case Network::kProxy:
-      return RefuseMissing("network", {.reason = "no backend of this version has \"proxy\"",
-                                       .remedy = "Use network \"disabled\" or \"allow\"."});
+      return RefuseMissing("network", {.reason = R"(no backend of this version has "proxy")",
+                                       .remedy = R"(Use network "disabled" or "allow".)"});
   }
   PALMSHED_UNREACHABLE();
 }

@@ -5,9 +5,15 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "palmshed/error.h"
+#include "palmshed/json.h"
+#include "palmshed/options.h"
+#include "palmshed/units.h"
 
 namespace palmshed::plan {
 namespace {
@@ -175,7 +181,7 @@ struct Limit {
 };
 
 const std::vector<Limit>& PendingLimitCases() {
-  static const std::vector<Limit> cases = {
+  static const std::vector<Limit> kCases = {
       {[](auto& o) { o.memory = 64_MiB; }, "memory", "memory"},
       {[](auto& o) { o.cpu_quota = 0.5; }, "cpuQuota", "cpuQuota"},
       {[](auto& o) { o.cpu = 1.5; }, "cpuQuota", "cpu"},
@@ -183,7 +189,7 @@ const std::vector<Limit>& PendingLimitCases() {
       {[](auto& o) { o.cpu_time_limit = 1s; }, "cpuTimeLimit", "cpuTimeLimit"},
       {[](auto& o) { o.disk_quota = 1_MiB; }, "diskQuota", "diskQuota"},
   };
-  return cases;
+  return kCases;
 }
 
 TEST(PlanSandbox, LimitsThatNobodyEnforcesAreRefusedUnlessConceded) {  // C006

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <expected>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,6 +10,8 @@
 
 #include "base/result.h"
 #include "model/utf8.h"
+#include "palmshed/error.h"
+#include "palmshed/json.h"
 #include "plan/plan.h"
 
 namespace palmshed::plan {

@@ -9,11 +9,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <ranges>
 #include <string>
 #include <vector>
 
-#include "plan/plan.h"
+#include "palmshed/error.h"
 
 namespace palmshed::plan {
 namespace {

@@ -115,7 +115,10 @@ ExecutionState::ExecutionState(ExecutionContext context, const plan::ExecPlan& p
       started_(SteadyClock::now()),
       started_at_(std::chrono::system_clock::now()),
       timeout_(plan.timeout),
-      outputs_{Output(plan.max_output), Output(plan.max_output)} {}
+      outputs_{Output(plan.max_output), Output(plan.max_output)} {
+  if (!on_output_) return;
+  for (Output& output : outputs_) output.Hold(0);
+}
 
 ExecutionState::~ExecutionState() {
   if (!deliverer_.joinable()) return;
@@ -316,7 +319,7 @@ void ExecutionState::Settle() {
     const std::lock_guard lock(mu_);
     // Dropped outside the lock: this may be the last reference to either.
     sandbox = std::move(context_.sandbox);
-    settled = std::move(context_.settled);
+    settled = std::exchange(context_.settled, nullptr);
   }
   if (settled) settled(result_);
   const std::lock_guard lock(mu_);
@@ -367,6 +370,7 @@ bool ExecutionState::DeliverSome(Stream stream, std::span<std::byte> buffer) {
     progress = true;
     on_output_(stream, buffer.first(*size));
     delivered_[i] += *size;
+    outputs_[i].Hold(delivered_[i].load());
     if (paused_[i].exchange(false)) {
       context_.loop->Post([self = shared_from_this(), stream] { self->WatchPump(stream); });
     }
@@ -378,6 +382,11 @@ bool ExecutionState::DeliverSome(Stream stream, std::span<std::byte> buffer) {
 Status ExecutionState::status() const {
   const std::lock_guard lock(mu_);
   return phase_ == Phase::kSettled ? result_.status : Status::kRunning;
+}
+
+bool ExecutionState::settling() const {
+  const std::lock_guard lock(mu_);
+  return !context_.settled;
 }
 
 Millis ExecutionState::duration() const {

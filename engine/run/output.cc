@@ -46,11 +46,22 @@ void Output::Commit(std::size_t size) {
   chunks_.back().size += size;
   total_ += size;
   kept_ += size;
-  while (chunks_.size() > 1 && kept_ - chunks_.front().size >= retention_) {
+  DropLocked();
+  changed_.notify_all();
+}
+
+void Output::Hold(std::uint64_t cursor) {
+  const std::lock_guard lock(mu_);
+  held_ = cursor;
+  DropLocked();
+}
+
+void Output::DropLocked() {
+  while (chunks_.size() > 1 && kept_ - chunks_.front().size >= retention_ &&
+         total_ - kept_ + chunks_.front().size <= held_) {
     kept_ -= chunks_.front().size;
     chunks_.pop_front();
   }
-  changed_.notify_all();
 }
 
 void Output::Finish() {

@@ -32,6 +32,9 @@ class Output {
   void Commit(std::size_t size);
   /// No more output will come.
   void Finish();
+  /// Bytes from position `cursor` on are kept whatever the retention limit says: somebody has not
+  /// read them yet.
+  void Hold(std::uint64_t cursor);
 
   std::uint64_t total() const;
   Captured Snapshot() const;
@@ -46,6 +49,7 @@ class Output {
     std::size_t size = 0;
   };
 
+  void DropLocked();
   /// Calls `use(span)` for the kept bytes from position `from` on, until it returns false.
   template <class Use>
   void ForEachLocked(std::uint64_t from, Use use) const;
@@ -54,8 +58,9 @@ class Output {
   mutable std::mutex mu_;
   mutable std::condition_variable changed_;
   std::deque<Chunk> chunks_;
-  std::uint64_t total_ = 0;  ///< Bytes ever committed.
-  std::uint64_t kept_ = 0;   ///< Bytes in `chunks_`.
+  std::uint64_t total_ = 0;                                         ///< Bytes ever committed.
+  std::uint64_t kept_ = 0;                                          ///< Bytes in `chunks_`.
+  std::uint64_t held_ = std::numeric_limits<std::uint64_t>::max();  ///< See Hold.
   bool finished_ = false;
 };
 

@@ -80,6 +80,18 @@ TEST(Output, RefusesACursorThatIsNoLongerKept) {
   EXPECT_EQ(n.error().field, "cursor");
 }
 
+TEST(Output, KeepsWhatIsHeldBeyondItsLimit) {
+  Output output(Bytes{1000});
+  output.Hold(100);
+  const std::string text = Pattern(400000);
+  Put(output, text);
+  std::array<std::byte, 10> buffer{};
+  EXPECT_TRUE(output.Read(100, buffer, Millis(0)).has_value());
+  EXPECT_EQ(output.Snapshot().bytes, text.substr(text.size() - 1000));
+  output.Hold(text.size());
+  EXPECT_FALSE(output.Read(100, buffer, Millis(0)).has_value());
+}
+
 TEST(Output, WaitsForOutput) {
   Output output(Bytes{1000});
   std::array<std::byte, 10> buffer{};

@@ -145,7 +145,7 @@ Result<void> RemoveDirectory(BorrowedFd parent, const std::string& name, Borrowe
     if (!progress && remover.failure()) return std::unexpected(*remover.failure());
     if (progress) idle = 0;
   }
-  return std::unexpected(SysError("unlinkat", ENOTEMPTY, name));
+  return std::unexpected(remover.failure().value_or(SysError("unlinkat", ENOTEMPTY, name)));
 }
 
 }  // namespace

@@ -9,9 +9,12 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <string>
+#include <system_error>
 #include <thread>
+#include <utility>
 
 #include "base/unique_fd.h"
 #include "palmshed/error.h"
@@ -92,6 +95,7 @@ TEST(RemoveTree, TenThousandFilesInSeconds) {  // C092
 
 TEST(RemoveTree, DirectoriesWithoutPermissionAreOpened) {
   TestTree tree;
+  const AsOrdinaryUser user(tree);
   tree.Mkdir("shut");
   for (const auto mode : {0, 0100, 0400, 0500, 0600}) {
     const std::string dir = "shut/" + std::to_string(mode);
@@ -109,6 +113,7 @@ TEST(RemoveTree, DirectoriesWithoutPermissionAreOpened) {
 
 TEST(RemoveTree, DeepAndWithoutPermission) {
   const TestTree tree = TestTree::InMemory();
+  const AsOrdinaryUser user(tree);
   MakeDeep(tree, "deep", 60);
   std::string path = tree.At("deep");
   for (int i = 0; i < 60; ++i) path += "/d";

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -92,6 +93,27 @@ class TestTree {
 
   std::string path_;
   UniqueFd fd_;
+};
+
+/// Where tests run as root: an ordinary user for as long as it lives, who owns `tree` too.
+class AsOrdinaryUser {
+ public:
+  explicit AsOrdinaryUser(const TestTree& tree) : was_root_(::geteuid() == 0) {
+    if (!was_root_) return;
+    EXPECT_EQ(::chown(tree.path().c_str(), kUid, kUid), 0);
+    EXPECT_EQ(::seteuid(kUid), 0);
+  }
+  AsOrdinaryUser(const AsOrdinaryUser&) = delete;
+  AsOrdinaryUser& operator=(const AsOrdinaryUser&) = delete;
+  ~AsOrdinaryUser() {
+    if (was_root_) {
+      EXPECT_EQ(::seteuid(0), 0);
+    }
+  }
+
+ private:
+  static constexpr uid_t kUid = 54322;
+  bool was_root_;
 };
 
 /// Text as the bytes that WriteFile takes.

@@ -104,7 +104,7 @@ class ManualPage(ProgramTest):
         if not page.is_file() or not shutil.which("groff"):
             self.skipTest("needs the build tree's manual page and groff")
         answer = subprocess.run(
-            ["groff", "-man", "-ww", "-Tutf8", str(page)],
+            ["groff", "-man", "-ww", "-Tutf8", "-P-cbou", str(page)],
             capture_output=True, timeout=DEADLINE, check=True,
         )
         self.assertEqual(answer.stderr, b"")

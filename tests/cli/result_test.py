@@ -62,7 +62,7 @@ class ResultDocument(ProgramTest):
     def test_an_error_leaves_an_error_document(self):
         error = self.document("--copy", "/nosuch/file", "--", "true", code=125)
         validator("error").validate(error)
-        self.assertEqual(error["code"], "FS_ERROR")
+        self.assertEqual(error["code"], "NOT_FOUND")
 
     def test_may_go_to_a_descriptor(self):
         reader, writer = os.pipe()

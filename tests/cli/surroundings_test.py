@@ -121,7 +121,7 @@ class Places(ProgramTest):
         """A umask, a limit and a nice value of ours are not the program's."""
 
         def odd_state():
-            os.umask(0o777)
+            os.umask(0o077)
             os.nice(5)
 
         answer = self.shell("umask; nice; touch x && rm x", preexec_fn=odd_state)

@@ -99,6 +99,19 @@ TEST_F(Concurrency, SandboxMayBeDestroyedUnderItsUsers) {
   }
 }
 
+// An execution may settle before the call that started it returns.
+TEST_F(Concurrency, ExecutionsThatEndAtOnceHoldUpNoDestroy) {
+  for (int round = 0; round < 4; ++round) {
+    Sandbox sandbox = MakeSandbox();
+    InParallel([&](int) {
+      for (int i = 0; i < 20; ++i) {
+        EXPECT_THAT(Exec(sandbox, {"./no-such-program"}), EndedBy(Cause::kStartupFailed));
+      }
+    });
+    Must(sandbox.Destroy());
+  }
+}
+
 TEST_F(Concurrency, ManyWaitersGetTheSameResult) {
   Sandbox sandbox = MakeSandbox();
   const Execution running = Must(sandbox.StartShell("sleep 0.1; echo once"));

@@ -106,6 +106,17 @@ TEST_P(HelperExec, WaitsForAProgramThatIsBeingWritten) {
   EXPECT_EQ(sandbox_->Finish(&started).out, "ok\n");
 }
 
+// An exec that hangs, here on a program that is being written, does not hold up its own end.
+TEST_P(HelperExec, EndsAStartThatHangs) {
+  sandbox_->WriteFile("busy", "#!/bin/sh\necho ok\n");
+  const UniqueFd writer(::open((sandbox_->workspace() + "/busy").c_str(), O_WRONLY | O_CLOEXEC));
+  for (const bool all : {true, false}) {
+    Started started = sandbox_->Start({.argv = {"./busy"}});
+    sandbox_->Kill(started.sequence, SIGKILL, all);
+    EXPECT_TRUE(sandbox_->Finish(&started).killed_by(SIGKILL)) << all;
+  }
+}
+
 TEST_P(HelperExec, StartsInTheGivenDirectory) {
   EXPECT_EQ(sandbox_->Run({.argv = {"/bin/pwd"}, .directory = "/tmp"}).out, "/tmp\n");
   const Finished missing = sandbox_->Run({.argv = {"/bin/pwd"}, .directory = "/workspace/none"});

@@ -104,12 +104,12 @@ void ExpectRefusal(const std::optional<child::InitReply>& reply) {
 }
 
 TEST_F(HelperFiltered, InitServesAnOrdinaryUserInAScopeAndNobodyElse) {
-  const auto served = AnswerOfInit(kOrdinaryUid, kFlags, kScopeSignal);
+  const auto served = AnswerOfInit(OrdinaryUid(), kFlags, kScopeSignal);
   ASSERT_TRUE(served);
   EXPECT_EQ(served->answer, child::InitAnswer::kReady) << child::StepName(served->step);
   ExpectRefusal(AnswerOfInit(0, kFlags, kScopeSignal));
-  ExpectRefusal(AnswerOfInit(kOrdinaryUid, kFlags, 0));
-  ExpectRefusal(AnswerOfInit(kOrdinaryUid, child::kInitFiltered, kScopeSignal));
+  ExpectRefusal(AnswerOfInit(OrdinaryUid(), kFlags, 0));
+  ExpectRefusal(AnswerOfInit(OrdinaryUid(), child::kInitFiltered, kScopeSignal));
 }
 
 }  // namespace

@@ -120,6 +120,23 @@ int Loopback() {
   return 0;
 }
 
+// ---- keys
+
+constexpr long kSessionKeyring = -3;
+constexpr long kKeyctlSearch = 10;
+
+int FindKey() {
+  const long found = ::syscall(SYS_keyctl, kKeyctlSearch, kSessionKeyring, "user", "probe", 0);
+  std::printf("%s\n", found >= 0 ? "found" : std::strerror(errno));
+  return 0;
+}
+
+int AddKey() {
+  const long added = ::syscall(SYS_add_key, "user", "probe", "x", 1, kSessionKeyring);
+  std::printf("%s\n", added >= 0 ? "added" : std::strerror(errno));
+  return added >= 0 ? FindKey() : 0;
+}
+
 // ---- attack
 
 // The child of a vfork has init's name until its exec; init itself is number 1.
@@ -199,6 +216,8 @@ int main(int argc, char** argv) {
   if (command == "inherited") return Inherited();
   if (command == "limit" && argc > 2) return PrintLimit(argv[2]);
   if (command == "loopback") return Loopback();
+  if (command == "key-add") return AddKey();
+  if (command == "key-find") return FindKey();
   if (command == "attack" && argc > 2) return Attack(argv[2]);
   return 2;
 }

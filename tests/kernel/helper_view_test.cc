@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 
@@ -17,7 +18,7 @@ using child::Step;
 class HelperView : public ::testing::TestWithParam<HelperMode> {
  protected:
   void SetUp() override {
-    if (GetParam().root && ::getuid() != 0) GTEST_SKIP() << "needs root";
+    if (const std::string why = WhySkip(GetParam()); !why.empty()) GTEST_SKIP() << why;
   }
   // Runs a command in a sandbox with that view.
   std::string Run(const ViewRecords& view, const std::string& command) {
@@ -99,20 +100,38 @@ TEST_P(HelperView, RefusesRelativePaths) {
   EXPECT_EQ(answer->sys_errno, EINVAL);
 }
 
-// The host's whole tree as the root of the view, for a sandbox that was told not to have its own.
-TEST_P(HelperView, CanBeTheHostsTree) {
-  const TempDirectory source;
-  std::ofstream(source.path() + "/file") << "content\n";
+// Where no /proc can be mounted, identities are written through the host's.
+TEST_P(HelperView, DoesWithoutProc) {
   ViewRecords view;
-  view.Directory("/workspace").Directory("/tmp", 01777).Proc("/proc");
-  for (const char* name : {"usr", "etc"}) {
-    view.Bind(std::string("/") + name, std::string("/") + name, child::kViewRecursive);
+  view.Bind("/usr", "/usr", child::kViewRecursive).Symlink("/bin", "usr/bin");
+  view.Symlink("/lib", "usr/lib").Symlink("/lib64", "usr/lib64").Directory("/proc");
+  view.Bind("/dev", "/dev", child::kViewRecursive | child::kViewDevice | child::kViewWritable);
+  view.Directory("/tmp").Directory("/workspace");
+  LauncherProcess launcher({.root = GetParam().root, .view = view});
+  ASSERT_TRUE(IsReady(launcher)) << Explain(launcher);
+  TestSandbox sandbox(&launcher, {.flags = UsualInitFlags() | child::kInitNoProc});
+  ASSERT_TRUE(sandbox.ok()) << sandbox.why_not();
+  EXPECT_EQ(sandbox.Shell("id -u; ls -A /proc").out, "1000\n");
+  TestSandbox refused(&launcher, {});
+  ASSERT_TRUE(refused.ready()) << refused.why_not();
+  EXPECT_EQ(refused.ready()->step, Step::kMountProc);
+}
+
+// A tree that is bound on "/" is the root from then on; entries after it are made in it.
+TEST_P(HelperView, TakesAnotherTreeAsItsRoot) {
+  const TempDirectory root;
+  std::ofstream(root.path() + "/marker") << "content\n";
+  for (const char* name : {"usr", "proc", "dev", "tmp", "workspace"}) {
+    std::filesystem::create_directory(root.path() + "/" + name);
   }
   for (const char* name : {"bin", "lib", "lib64"}) {
-    view.Symlink(std::string("/") + name, std::string("usr/") + name);
+    std::filesystem::create_symlink(std::string("usr/") + name, root.path() + "/" + name);
   }
+  ViewRecords view;
+  view.Bind("/", root.path()).Bind("/usr", "/usr", child::kViewRecursive).Proc("/proc");
   view.Bind("/dev", "/dev", child::kViewRecursive | child::kViewDevice | child::kViewWritable);
-  EXPECT_EQ(Run(view, "cat /etc/hostname"), FileContent("/etc/hostname"));
+  EXPECT_EQ(Run(view, "cat /marker; (: > /new) 2>/dev/null || echo read-only"),
+            "content\nread-only\n");
 }
 
 }  // namespace

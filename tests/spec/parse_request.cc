@@ -1,5 +1,6 @@
 // Reads lines of the form `<schema> <document on one line>` and answers each with "ok" or with the
 // error's document. check_engine.py compares the verdicts with those of spec/schemas.
+#include <cstddef>
 #include <iostream>
 #include <string>
 #include <string_view>

@@ -17,10 +17,11 @@
 namespace palmshed::testing {
 
 inline constexpr int kDeadlineMs = 20'000;
-inline constexpr std::uint32_t kFirstSandboxUid = 1'200'000;
 inline constexpr std::uint32_t kSandboxUids = 1000;
-/// Whom a privileged test stands in for as "an ordinary user": a uid without an account.
-inline constexpr std::uint32_t kOrdinaryUid = 54321;
+/// The uids that a launcher of root hands out, and whom a privileged test stands in for as "an
+/// ordinary user". Without accounts, and each test program's own: quotas are counted by uid.
+std::uint32_t FirstSandboxUid();
+std::uint32_t OrdinaryUid();
 
 /// A directory that goes with everything in it; made in $TMPDIR, else /tmp.
 class TempDirectory {
@@ -95,7 +96,7 @@ class LauncherProcess {
   LauncherOptions options_;
   UniqueFd socket_;
   pid_t stage_ = -1;
-  std::uint32_t next_uid_ = kFirstSandboxUid;
+  std::uint32_t next_uid_ = FirstSandboxUid();
   std::optional<child::LauncherReply> ready_;
 };
 
@@ -105,8 +106,13 @@ struct LandlockRuleText {
   bool optional = false;
 };
 
+/// Whether this kernel has Landlock's signal scope (ABI 6, Linux 6.12).
+bool HasSignalScope();
+/// The loopback, and a signal scope where there is one.
+std::uint32_t UsualInitFlags();
+
 struct SandboxSpec {
-  std::uint32_t flags = child::kInitLoopback | child::kInitSignalScope;
+  std::uint32_t flags = UsualInitFlags();
   std::vector<child::Rlimit> rlimits{};
   std::vector<LandlockRuleText> rules{};
   std::uint64_t handled_fs = 0;

@@ -48,7 +48,7 @@ std::string Map(std::uint32_t outside) { return "0 " + std::to_string(outside) +
 
 // What the child of the fork needs; it must not allocate.
 struct StageStart {
-  bool become_ordinary;
+  uid_t ordinary_uid;  // 0: stays who it is.
   int socket;
   int engine;
   int helper;
@@ -58,9 +58,9 @@ struct StageStart {
 };
 
 [[noreturn]] void BecomeStageInChild(const StageStart& start) {
-  if (start.become_ordinary &&
-      (::setgroups(0, nullptr) < 0 || ::setresgid(kOrdinaryUid, kOrdinaryUid, kOrdinaryUid) < 0 ||
-       ::setresuid(kOrdinaryUid, kOrdinaryUid, kOrdinaryUid) < 0)) {
+  const uid_t uid = start.ordinary_uid;
+  if (uid != 0 && (::setgroups(0, nullptr) < 0 || ::setresgid(uid, uid, uid) < 0 ||
+                   ::setresuid(uid, uid, uid) < 0)) {
     ::_exit(3);
   }
   if (start.before_exec != nullptr) start.before_exec();
@@ -81,6 +81,15 @@ struct StageStart {
 }
 
 }  // namespace
+
+std::uint32_t FirstSandboxUid() {
+  return 1'200'000 + static_cast<std::uint32_t>(::getpid() % 1000) * kSandboxUids;
+}
+
+std::uint32_t OrdinaryUid() {
+  if (::getuid() != 0) return ::getuid();
+  return 1'000'000'000 + static_cast<std::uint32_t>(::getpid());
+}
 
 void ViewRecords::Add(child::ViewOp op, std::uint32_t flags, std::uint32_t mode,
                       const std::string& a, const std::string& b) {
@@ -151,10 +160,10 @@ LauncherProcess::LauncherProcess(LauncherOptions options) : options_(std::move(o
 
 void LauncherProcess::Start() {
   const bool namespaces = (options_.flags & child::kLauncherNoUserNamespace) == 0;
-  const std::uint32_t outside = options_.root ? 0 : ::getuid() == 0 ? kOrdinaryUid : ::getuid();
+  const std::uint32_t outside = options_.root ? 0 : OrdinaryUid();
   std::string map = Map(outside);
   if (options_.root) {
-    const std::string first = std::to_string(kFirstSandboxUid);
+    const std::string first = std::to_string(FirstSandboxUid());
     map += first + " " + first + " " + std::to_string(kSandboxUids) + "\n";
   }
   const std::string flags =
@@ -166,8 +175,9 @@ void LauncherProcess::Start() {
   const UniqueFd stage_end(pair[1]);
   const UniqueFd engine(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
   const UniqueFd helper = HelperFile(options_.helper);
+  const uid_t become = !options_.root && ::getuid() == 0 ? OrdinaryUid() : 0;
   const StageStart start{
-      !options_.root && ::getuid() == 0,
+      become,
       stage_end.get(),
       engine.get(),
       helper.get(),
@@ -188,7 +198,7 @@ LauncherProcess::~LauncherProcess() {
 
 std::uint32_t LauncherProcess::NextSandboxUid() {
   if (options_.root) return next_uid_++;
-  return ::getuid() == 0 ? kOrdinaryUid : ::getuid();
+  return OrdinaryUid();
 }
 
 std::optional<child::LauncherReply> LauncherProcess::Receive(UniqueFd* fd, int timeout_ms) {

@@ -26,4 +26,7 @@ class TempDir {
 /// The whole content of a host file; throws when there is none.
 std::string Slurp(const std::string& path);
 
+/// As above for a file of /proc, whose process may end meanwhile: then what was read so far.
+std::string SlurpIfThere(const std::string& path);
+
 }  // namespace palmshed::tests

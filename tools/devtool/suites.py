@@ -65,7 +65,7 @@ def api_reference() -> Command:
 
 SUITES: tuple[Suite, ...] = (
     Suite("tools", lambda: [unittests("tools", "tools")], by_unittest),
-    Suite("schemas", lambda: [unittests("spec", "spec")], by_unittest),
+    Suite("schemas", lambda: [unittests("tests/spec", "tests/spec")], by_unittest),
     Suite("layers", lambda: [python("lint.layers")], one_check),
     Suite("sizes", lambda: [python("lint.sizes")], one_check),
     Suite("formatting", lambda: [python("lint.formatting")], one_check),

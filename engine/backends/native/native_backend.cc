@@ -5,6 +5,8 @@
 // exactly when it is dead.
 #include "backends/native/native_backend.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <expected>
 #include <functional>
@@ -28,6 +30,7 @@
 #include "backends/native/state.h"
 #include "backends/native/state_paths.h"
 #include "backends/native/uid_lease.h"
+#include "backends/native/view.h"
 #include "base/faults.h"
 #include "base/result.h"
 #include "base/sys.h"
@@ -70,6 +73,7 @@ class NativeBackend final : public Backend {
   std::mutex mu_;
   std::optional<Host> host_;  ///< Set once, then constant.
   Launchers launchers_;
+  Filters filters_;
 };
 
 Kind KindFor(bool private_view, Network network, bool proc) {
@@ -173,7 +177,9 @@ Result<plan::Offer> NativeBackend::MakeOffer(const std::string& id, const Sandbo
   plan::Offer offer{.backend = kName,
                     .host_loopback_guarded = host->landlock_abi >= kernel::kLandlockAbiWithScopes,
                     .search_path = host->runtimes.search_path,
-                    .runtime_env = host->runtimes.env};
+                    .runtime_env = host->runtimes.env,
+                    // Workloads are not bound to the engine's processors.
+                    .usable_cpus = static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN))};
   const bool private_view = options.os_filesystem_isolation.value_or(true);
   PALMSHED_TRY(Rung rung, RungFor(KindFor(private_view, options.network, true)));
   offer.fresh_proc = !rung.refused;
@@ -212,9 +218,11 @@ Result<std::unique_ptr<BackendSandbox>> NativeBackend::Create(const std::string&
       .workspace = home.workspace_path(), .tmp = home.tmp_path(), .uid = owner.value_or(0)};
   locks.home = home.TakeLock();
 
-  const View view =
-      rung.filtered ? FilteredView(*host, plan.network, request.workspace, request.tmp) : rung.view;
-  auto made = Launch(rung, request, EncodeInit(plan, view, host->landlock_abi), locks);
+  std::optional<View> rules;
+  if (rung.filtered) rules = FilteredView(*host, plan.network, request.workspace, request.tmp);
+  const auto config = EncodeInit(plan, rules ? *rules : *rung.view, filters_.For(FilterFor(plan)),
+                                 host->landlock_abi);
+  auto made = Launch(rung, request, config, locks);
   if (!made) {
     (void)home.Remove();
     return std::unexpected(Explained(std::move(made.error()), rung));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -84,11 +85,11 @@ LauncherSetup MakeSetup(const Host& host, Kind kind, Attempt attempt, const View
 }
 
 Rung TryRung(Loop& loop, const Host& host, Kind kind, Attempt attempt) {
-  Rung rung{.view = MakeView(host, kind, attempt.level),
+  Rung rung{.view = std::make_shared<const View>(MakeView(host, kind, attempt.level)),
             .filtered = attempt.level == Level::kFiltered,
             .groups_dropped = host.root || !host.extra_groups || attempt.drop_groups};
   auto launcher =
-      Launcher::Start(loop, host.helper.get(), MakeSetup(host, kind, attempt, rung.view));
+      Launcher::Start(loop, host.helper.get(), MakeSetup(host, kind, attempt, *rung.view));
   if (launcher) {
     rung.launcher = *std::move(launcher);
   } else {

@@ -26,8 +26,9 @@ struct Kind {
 /// A launcher that runs, or the reason why none can.
 struct Rung {
   std::shared_ptr<Launcher> launcher{};  ///< Null when refused.
-  View view{};                  ///< Empty when `filtered`: there each sandbox has its own rules.
-  bool filtered = false;        ///< No namespaces: Landlock and seccomp alone.
+  std::shared_ptr<const View> view{};    ///< Shared: every create takes a copy of its rung. Empty
+                                         ///< when `filtered`: there each sandbox has its own rules.
+  bool filtered = false;                 ///< No namespaces: Landlock and seccomp alone.
   bool groups_dropped = false;  ///< Supplementary groups of the engine's user do not get inside.
   std::optional<Error> refused{};
   std::optional<Error> better_refused{};  ///< With `filtered`: why there are no namespaces.

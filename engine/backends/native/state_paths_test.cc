@@ -15,6 +15,7 @@ namespace palmshed::backends::native {
 namespace {
 
 using ::testing::HasSubstr;
+using workspace::AsOrdinaryUser;
 using workspace::TestTree;
 
 class HostDirectoriesTest : public ::testing::Test {
@@ -28,8 +29,7 @@ class HostDirectoriesTest : public ::testing::Test {
             .state_home = tree_.At("home/state"),
             .temporary = tree_.At("tmp")};
   }
-  /// The same, as root: where root's directories are follows from the uid alone.
-  void SetUp() override {
+  void MakeHome() const {
     tree_.Mkdir("runtime", 0700);
     tree_.Mkdir("home", 0755);
     tree_.Mkdir("tmp", 01777);
@@ -40,13 +40,9 @@ class HostDirectoriesTest : public ::testing::Test {
   TestTree tree_;
 };
 
-#define SKIP_IF_ROOT()                                                 \
-  if (::geteuid() == 0) {                                              \
-    GTEST_SKIP() << "geteuid() is 0: root has directories of its own"; \
-  }
-
 TEST_F(HostDirectoriesTest, RootHasItsOwn) {
   if (::geteuid() != 0) GTEST_SKIP() << "geteuid() is not 0";
+  MakeHome();
   HostEnvironment host = User();
   host.run = tree_.At("run");
   host.lib = tree_.At("lib");
@@ -59,7 +55,8 @@ TEST_F(HostDirectoriesTest, RootHasItsOwn) {
 }
 
 TEST_F(HostDirectoriesTest, AUserHasXdgDirectories) {
-  SKIP_IF_ROOT();
+  const AsOrdinaryUser user(tree_);
+  MakeHome();
   const auto opened = OpenHostDirectories(User(), "");
   ASSERT_TRUE(opened) << opened.error().message;
   EXPECT_EQ(opened->state.path, tree_.At("runtime/palmshed"));
@@ -69,7 +66,8 @@ TEST_F(HostDirectoriesTest, AUserHasXdgDirectories) {
 }
 
 TEST_F(HostDirectoriesTest, WithoutThemAPrivateTemporaryDirectory) {
-  SKIP_IF_ROOT();
+  const AsOrdinaryUser user(tree_);
+  MakeHome();
   HostEnvironment host = User();
   host.state_home.clear();
   for (const std::string& runtime :
@@ -87,7 +85,8 @@ TEST_F(HostDirectoriesTest, WithoutThemAPrivateTemporaryDirectory) {
 }
 
 TEST_F(HostDirectoriesTest, APlantedTemporaryDirectoryIsRefused) {
-  SKIP_IF_ROOT();
+  const AsOrdinaryUser user(tree_);
+  MakeHome();
   HostEnvironment host = User();
   host.runtime_home.clear();
   const std::string name = "tmp/palmshed-" + std::to_string(host.uid);
@@ -109,6 +108,7 @@ TEST_F(HostDirectoriesTest, APlantedTemporaryDirectoryIsRefused) {
 }
 
 TEST_F(HostDirectoriesTest, ForeignDirectoriesAreRefused) {
+  MakeHome();
   HostEnvironment host = User();
   host.uid = ::geteuid() + 1;
   host.runtime_home.clear();
@@ -118,6 +118,7 @@ TEST_F(HostDirectoriesTest, ForeignDirectoriesAreRefused) {
 }
 
 TEST_F(HostDirectoriesTest, TheCallersChoiceOfRootWins) {
+  MakeHome();
   HostEnvironment host = User();
   host.run = tree_.At("run");
   tree_.Mkdir("chosen", 0755);
@@ -133,11 +134,13 @@ TEST_F(HostDirectoriesTest, TheCallersChoiceOfRootWins) {
 }
 
 TEST(HostEnvironmentTest, ReadsThisProcess) {
+  // NOLINTBEGIN(misc-include-cleaner): the check does not know that <cstdlib> has setenv.
   ASSERT_EQ(::setenv("TMPDIR", "/elsewhere", 1), 0);
   ASSERT_EQ(::setenv("XDG_STATE_HOME", "/state", 1), 0);
   const HostEnvironment host = ReadHostEnvironment();
   ::unsetenv("TMPDIR");
   ::unsetenv("XDG_STATE_HOME");
+  // NOLINTEND(misc-include-cleaner)
   EXPECT_EQ(host.uid, ::geteuid());
   EXPECT_EQ(host.temporary, "/elsewhere");
   EXPECT_EQ(host.state_home, "/state");

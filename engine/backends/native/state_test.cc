@@ -32,7 +32,7 @@ constexpr char kId[] = "sbx_0123456789abcdef";
 
 class StateTest : public ::testing::Test {
  protected:
-  std::vector<std::string> Collect() {
+  std::vector<std::string> Collect() const {
     auto collection = CollectDead(root_.fd.get());
     EXPECT_TRUE(collection);
     if (!collection) return {};
@@ -189,6 +189,7 @@ TEST_F(StateTest, AStaleRecordOfALiveProcessGoes) {  // C020
 TEST_F(StateTest, CollectorsNeverTakeWhatIsBeingMade) {  // C020
   std::atomic<bool> stop = false;
   std::vector<std::thread> collectors;
+  collectors.reserve(2);
   for (int i = 0; i < 2; ++i) {
     collectors.emplace_back([&] {
       while (!stop) EXPECT_TRUE(CollectDead(root_.fd.get()));

@@ -1,5 +1,7 @@
 #include "backends/native/view.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -7,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +19,7 @@
 
 #include "backends/native/etc_files.h"
 #include "backends/native/runtimes.h"
+#include "base/sys.h"
 #include "child/wire.h"
 #include "kernel/landlock.h"
 #include "palmshed/options.h"
@@ -33,6 +37,8 @@ constexpr std::uint64_t kProgram = kReadOnly | landlock::kExecute;
 constexpr std::uint64_t kReadWrite = kReadOnly | landlock::kWriteFile | landlock::kTruncate;
 constexpr std::uint64_t kDevices = kReadWrite | landlock::kIoctlDev;
 constexpr std::uint64_t kEverything = ~std::uint64_t{0};  // As far as the kernel's version goes.
+
+constexpr std::size_t kMaxCopied = 4096;
 
 // Directories of the root that are links into /usr on most hosts.
 constexpr std::array<std::string_view, 6> kSystemNames = {"bin",   "sbin",  "lib",
@@ -146,6 +152,19 @@ void AddSystem(ViewBuilder& view) {
   }
 }
 
+// A mount costs every sandbox a little, so what is small is copied instead: as of the launcher's
+// start, and only what every user of the host may read.
+std::optional<std::string> SmallContent(const std::string& host_path) {
+  struct stat status{};
+  if (::stat(host_path.c_str(), &status) < 0 || (status.st_mode & S_IROTH) == 0) {
+    return std::nullopt;
+  }
+  if (static_cast<std::size_t>(status.st_size) > kMaxCopied) return std::nullopt;
+  auto content = sys::ReadFile(host_path);
+  if (!content || content->size() > kMaxCopied) return std::nullopt;
+  return *std::move(content);
+}
+
 void AddEtc(ViewBuilder& view, const ViewRequest& request) {
   view.Directory("/etc");
   std::vector<EtcFile> files = MadeEtcFiles(request.uid, request.network, request.host_root);
@@ -159,6 +178,11 @@ void AddEtc(ViewBuilder& view, const ViewRequest& request) {
         view.Link(file.path, file.content);
         break;
       case EtcFile::Kind::kShown:
+        if (const auto content = SmallContent(request.host_root + file.path)) {
+          view.File(file.path, *content);
+          break;
+        }
+        [[fallthrough]];
       case EtcFile::Kind::kShownDirectory:
         view.Bind(file.path, child::kViewRecursive | child::kViewOptional);
         break;
