@@ -23,7 +23,8 @@ TEST(Environment, DefaultsComeFromTheOfferAlone) {
 }
 
 TEST(Environment, HomeAndTmpAreWhereTheOfferSays) {
-  const Offer offer{.backend = "native", .workspace = "/state/sbx/workspace", .tmp = "/state/sbx/tmp"};
+  const Offer offer{
+      .backend = "native", .workspace = "/state/sbx/workspace", .tmp = "/state/sbx/tmp"};
   const Env env = DefaultEnv(offer);
   EXPECT_EQ(Lookup(env, "HOME"), "/state/sbx/workspace");
   EXPECT_EQ(Lookup(env, "TMPDIR"), "/state/sbx/tmp");

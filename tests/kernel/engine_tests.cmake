@@ -42,11 +42,4 @@ target_link_libraries(kernel_test_faulty PRIVATE
   engine_kernel_tests engine_kernel_support palmshed_engine_faulty GTest::gtest_main)
 add_dependencies(kernel_test_faulty kernel_probe)
 include(faults.cmake)
-
-add_executable(old_landlock_test old_landlock.cc)
-target_include_directories(old_landlock_test PRIVATE
-  ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/engine/include)
-target_link_libraries(old_landlock_test PRIVATE
-  engine_kernel_support palmshed_engine_faulty palmshed_options Threads::Threads
-  GTest::gmock GTest::gtest_main)
-gtest_discover_tests(old_landlock_test TEST_PREFIX kernel. DISCOVERY_TIMEOUT 60)
+include(filtered.cmake)

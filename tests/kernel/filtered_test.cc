@@ -406,6 +406,24 @@ TEST_F(Filtered, OptingOutOfTheFileViewIsRefusedWithARemedy) {
   });
 }
 
+// Signals that are not held inside would reach everything of this user.
+TEST_F(Filtered, PretendedScopeIsNotBelieved) {
+  OnFilteredRung([] {
+    const TempDir root;
+    Engine engine = MakeEngine(root);
+    EXPECT_TRUE(engine.CreateSandbox()) << "the control";
+  });
+  OnFilteredRung([] {
+    ASSERT_TRUE(PretendLandlock());
+    const TempDir root;
+    Engine engine = MakeEngine(root);
+    const auto refused = engine.CreateSandbox();
+    ASSERT_THAT(refused, FailsWith(ErrorCode::kUnsupported));
+    EXPECT_EQ(refused.error().op, "signal_scope");
+    EXPECT_THAT(refused.error().remedy, Not(IsEmpty()));
+  });
+}
+
 class RootWithoutUserNamespaces : public KernelTest {
  protected:
   void SetUp() override { PALMSHED_SKIP_UNLESS(::geteuid() == 0, "needs root"); }

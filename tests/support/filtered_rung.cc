@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <functional>
-#include <iterator>
+#include <span>
 #include <string>
 
 #include "support/process.h"
@@ -23,6 +23,12 @@ namespace {
 
 constexpr unsigned kLandlockVersion = 1;
 constexpr long kFirstVersionWithScopes = 6;
+
+bool Load(std::span<sock_filter> program) {
+  sock_fprog filter{.len = static_cast<unsigned short>(program.size()), .filter = program.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) == 0;
+}
 
 }  // namespace
 
@@ -48,9 +54,17 @@ bool RefuseUserNamespaces() {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSPC),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
-  sock_fprog filter{.len = static_cast<unsigned short>(std::size(program)), .filter = program};
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) == 0;
+  return Load(program);
+}
+
+bool PretendLandlock() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_landlock_restrict_self, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  return Load(program);
 }
 
 pid_t DescendantCalled(const std::string& name) {

@@ -15,6 +15,8 @@ bool HasLandlockScopes();
 void OnFilteredRung(const std::function<void()>& body);
 /// From here on clone(2) refuses user namespaces, and only those. False when it cannot be had.
 bool RefuseUserNamespaces();
+/// From here on landlock_restrict_self(2) answers that it worked and does nothing.
+bool PretendLandlock();
 /// The number of the one process below this one that is called `name`; 0 when there is none.
 pid_t DescendantCalled(const std::string& name);
 
