@@ -73,7 +73,7 @@ class ViewTest : public ::testing::Test {
 };
 
 TEST_F(ViewTest, PrivateViewTakesOnlyTheSystemFromTheHost) {
-  host_.File("/etc/ld.so.cache");
+  host_.File("/etc/ld.so.cache", std::string(5000, 'x'));
   const View view = BuildPrivateView(request_);
   std::vector<std::string> sources;
   for (const ViewItem& item : view.items) {
@@ -87,6 +87,17 @@ TEST_F(ViewTest, PrivateViewTakesOnlyTheSystemFromTheHost) {
   EXPECT_EQ(Find(view, "/dev/null")->flags, kDevice);
   EXPECT_EQ(Find(view, "/home"), nullptr);
   EXPECT_EQ(Find(view, "/sys"), nullptr);
+}
+
+TEST_F(ViewTest, SmallPublicFilesAreCopied) {
+  host_.File("/etc/services", "ssh 22/tcp\n");
+  host_.File("/etc/protocols", "tcp 6 TCP\n");
+  std::filesystem::permissions(host_.root() + "/etc/protocols", std::filesystem::perms(0600));
+  const View view = BuildPrivateView(request_);
+  EXPECT_EQ(Find(view, "/etc/services")->op, ViewOp::kFile);
+  EXPECT_EQ(Find(view, "/etc/services")->b, "ssh 22/tcp\n");
+  // What others may not read on the host is not copied for them: the mount keeps its permissions.
+  EXPECT_EQ(Find(view, "/etc/protocols")->op, ViewOp::kBind);
 }
 
 TEST_F(ViewTest, PrivateViewHasItsOwnDirectories) {
