@@ -35,6 +35,7 @@ json::object ToJson(const Row& row) {
   json::object object{{"name", row.name},
                       {"floor", row.floor},
                       {"samples", row.samples},
+                      {"p10Us", row.p10.count()},
                       {"medianUs", row.median.count()},
                       {"p95Us", row.p95.count()},
                       {"overFloorUs", row.over_floor.count()},
@@ -75,6 +76,7 @@ LatencyTable Summarize(std::chrono::milliseconds gap, std::span<const Series> se
     Row row{.name = one.name,
             .floor = one.floor,
             .samples = static_cast<int>(one.samples.size()),
+            .p10 = Quantile(one.samples, 0.1),
             .median = Median(one.samples),
             .p95 = Quantile(one.samples, 0.95),
             .over_floor = Median(one.samples) - Median(floor.samples),
@@ -104,12 +106,12 @@ void PrintHead(const Report& report) {
 void Print(const LatencyTable& table) {
   fmt::print("\n{} ms idle before each run, n = {}\n", table.gap.count(),
              table.rows.empty() ? 0 : table.rows.front().samples);
-  fmt::print("{:<20} {:>10} {:>10} {:>10}  {:<18} {}\n", "", "median us", "p95 us", "V + us", "/ V",
-             "/ B");
+  fmt::print("{:<20} {:>8} {:>10} {:>8} {:>9}  {:<18} {}\n", "", "p10 us", "median us", "p95 us",
+             "V + us", "/ V", "/ B");
   for (const Row& row : table.rows) {
-    fmt::print("{:<20} {:>10.0f} {:>10.0f} {:>+10.0f}  {:<18} {}\n", row.name, row.median.count(),
-               row.p95.count(), row.over_floor.count(), Interval(row.to_floor),
-               row.to_peer ? Interval(*row.to_peer) : std::string("-"));
+    fmt::print("{:<20} {:>8.0f} {:>10.0f} {:>8.0f} {:>+9.0f}  {:<18} {}\n", row.name,
+               row.p10.count(), row.median.count(), row.p95.count(), row.over_floor.count(),
+               Interval(row.to_floor), row.to_peer ? Interval(*row.to_peer) : std::string("-"));
   }
 }
 

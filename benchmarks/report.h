@@ -18,6 +18,7 @@ struct Row {
   std::string name;
   std::string floor;
   int samples = 0;
+  Micros p10{};  ///< Hardly disturbed by others; what to look at on a busy machine.
   Micros median{};
   Micros p95{};
   Micros over_floor{};             ///< Median minus the floor's.

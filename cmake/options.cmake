@@ -20,9 +20,10 @@ elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
     -Wl,-z,relro,-z,now -Wl,-z,noexecstack -Wl,--gc-sections)
   target_compile_options(palmshed_options INTERFACE -ffunction-sections -fdata-sections)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    # Once inlined, GCC 12 takes its own std::string and std::vector for overlapping and overflowing
-    # copies. Builds without optimisation, and Clang, keep both warnings.
-    target_compile_options(palmshed_options INTERFACE -Wno-restrict -Wno-stringop-overflow)
+    # Once inlined, GCC 12 takes copies of its own containers for overlapping and overflowing
+    # ones. Builds without optimisation, and Clang, keep both warnings.
+    target_compile_options(palmshed_options INTERFACE
+      -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow)
   endif()
 endif()
 

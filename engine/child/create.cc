@@ -110,7 +110,10 @@ Failure CloneInit(Surroundings* surroundings, InitBirth* birth, CreatedSandbox* 
   const long pid = PalmshedCloneOnStack(flags, birth->stack + sizeof birth->stack, &created->pidfd,
                                         birth->alive.address(), BecomeInitInChild, birth);
   if ((surroundings->flags & kLauncherHostNetwork) == 0) surroundings->spare_network = false;
-  if (pid < 0) return FailureIf(pid, Step::kCloneSandbox);
+  if (pid < 0) {
+    created->pidfd = -1;  // The kernel may have written a number that it then took back.
+    return FailureIf(pid, Step::kCloneSandbox);
+  }
   created->pid = static_cast<int>(pid);
   created->stamps[2] = NowNs();
   return kSuccess;

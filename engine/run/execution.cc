@@ -319,7 +319,7 @@ void ExecutionState::Settle() {
     const std::lock_guard lock(mu_);
     // Dropped outside the lock: this may be the last reference to either.
     sandbox = std::move(context_.sandbox);
-    settled = std::move(context_.settled);
+    settled = std::exchange(context_.settled, nullptr);
   }
   if (settled) settled(result_);
   const std::lock_guard lock(mu_);
@@ -382,6 +382,11 @@ bool ExecutionState::DeliverSome(Stream stream, std::span<std::byte> buffer) {
 Status ExecutionState::status() const {
   const std::lock_guard lock(mu_);
   return phase_ == Phase::kSettled ? result_.status : Status::kRunning;
+}
+
+bool ExecutionState::settling() const {
+  const std::lock_guard lock(mu_);
+  return !context_.settled;
 }
 
 Millis ExecutionState::duration() const {

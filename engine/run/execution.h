@@ -63,6 +63,8 @@ class ExecutionState : public std::enable_shared_from_this<ExecutionState> {
 
   const std::string& id() const { return id_; }
   Status status() const;
+  /// True from just before `settled` is called, when status() still answers kRunning.
+  bool settling() const;
   Millis duration() const;
   ExecMetadata Metadata() const;
   const Output& output(Stream stream) const;

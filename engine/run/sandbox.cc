@@ -79,8 +79,9 @@ Result<std::shared_ptr<ExecutionState>> SandboxState::Start(const ExecRequest& r
   event.fields.emplace_back("timeoutMs", std::to_string(plan.timeout.count()));
   context_.emit(std::move(event));
   const std::lock_guard lock(mu_);
-  // It may have settled already; OnSettled comes after that and takes it out again.
-  if (execution->status() == Status::kRunning) {
+  // One that is settling has been, or is about to be, taken out by OnSettled: never put it in
+  // after. Otherwise OnSettled is still to come, and waits for this lock.
+  if (!execution->settling()) {
     running_[execution->id()] = execution;
     if (destroying_) execution->MarkCancelled();
   }

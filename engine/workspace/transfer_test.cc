@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstddef>
+#include <ctime>
 #include <optional>
 #include <string>
 

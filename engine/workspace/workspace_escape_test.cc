@@ -6,22 +6,21 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <string>
 #include <string_view>
 #include <thread>
 
-#include "base/sys.h"
 #include "palmshed/error.h"
+#include "palmshed/files.h"
 #include "workspace/test_tree.h"
 #include "workspace/workspace.h"
 
 namespace palmshed::workspace {
 namespace {
 
-using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using ::testing::Not;
 
 /// A workspace with planted links, and a directory outside that they lead to.
 class Planted : public ::testing::Test {

@@ -3,18 +3,23 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spawn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
-#include <cstddef>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "palmshed/error.h"
 #include "palmshed/files.h"
 #include "palmshed/units.h"
@@ -105,7 +110,7 @@ TEST_F(WorkspaceTest, ReadersSeeTheOldContentOrTheNew) {
   const std::string b(100'000, 'b');
   ASSERT_TRUE(workspace_.WriteFile("f", AsBytes(a), 0644));
   std::atomic<bool> stop = false;
-  std::thread writer([&] {
+  const std::jthread writer([&] {
     for (int i = 0; i < 300; ++i) {
       EXPECT_TRUE(workspace_.WriteFile("f", AsBytes(i % 2 == 0 ? b : a), 0644));
     }
@@ -116,7 +121,6 @@ TEST_F(WorkspaceTest, ReadersSeeTheOldContentOrTheNew) {
     ASSERT_TRUE(content);
     EXPECT_TRUE(*content == a || *content == b);
   }
-  writer.join();
 }
 
 TEST_F(WorkspaceTest, WrittenProgramRunsAtOnce) {  // C076
@@ -124,14 +128,12 @@ TEST_F(WorkspaceTest, WrittenProgramRunsAtOnce) {  // C076
     const std::string name = "run_" + std::to_string(i);
     ASSERT_TRUE(workspace_.WriteFile(name, AsBytes("#!/bin/sh\nexit 7\n"), 0755));
     const std::string path = tree_.At(name);
-    const pid_t pid = ::vfork();
-    if (pid == 0) {
-      ::execl(path.c_str(), path.c_str(), nullptr);
-      ::_exit(errno == ETXTBSY ? 100 : 101);
-    }
+    std::array<char*, 2> argv{const_cast<char*>(path.c_str()), nullptr};
+    pid_t pid = 0;
+    ASSERT_EQ(::posix_spawn(&pid, path.c_str(), nullptr, nullptr, argv.data(), nullptr), 0) << name;
     int status = 0;
     ASSERT_EQ(::waitpid(pid, &status, 0), pid);
-    EXPECT_EQ(WEXITSTATUS(status), 7) << name;
+    EXPECT_EQ(WEXITSTATUS(status), 7) << name;  // NOLINT(misc-include-cleaner): <sys/wait.h>
   }
 }
 
@@ -201,6 +203,7 @@ TEST_F(WorkspaceTest, MakeDirectoryIsIdempotent) {
 
 TEST_F(WorkspaceTest, ParallelMakersOfOneTreeAllSucceed) {
   std::vector<std::thread> makers;
+  makers.reserve(4);
   std::atomic<int> failures = 0;
   for (int i = 0; i < 4; ++i) {
     makers.emplace_back([&, i] {

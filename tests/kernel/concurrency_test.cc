@@ -47,10 +47,11 @@ TEST_F(Concurrency, ManyThreadsShareOneSandbox) {
 
 TEST_F(Concurrency, ManyThreadsMakeSandboxesOfTheirOwn) {
   constexpr int kRounds = 6;
+  Engine& shared = engine();
   std::atomic<int> right = 0;
   InParallel([&](int thread) {
     for (int round = 0; round < kRounds; ++round) {
-      Sandbox sandbox = Must(engine().CreateSandbox());
+      Sandbox sandbox = Must(shared.CreateSandbox());
       right += IsItsOwn(sandbox, thread, round);
       if (round % 2 == 0) Must(sandbox.Destroy());
     }
@@ -95,6 +96,19 @@ TEST_F(Concurrency, SandboxMayBeDestroyedUnderItsUsers) {
       });
     }
     while (started < 8) std::this_thread::yield();
+    Must(sandbox.Destroy());
+  }
+}
+
+// An execution may settle before the call that started it returns.
+TEST_F(Concurrency, ExecutionsThatEndAtOnceHoldUpNoDestroy) {
+  for (int round = 0; round < 4; ++round) {
+    Sandbox sandbox = MakeSandbox();
+    InParallel([&](int) {
+      for (int i = 0; i < 20; ++i) {
+        EXPECT_THAT(Exec(sandbox, {"./no-such-program"}), EndedBy(Cause::kStartupFailed));
+      }
+    });
     Must(sandbox.Destroy());
   }
 }

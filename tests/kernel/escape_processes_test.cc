@@ -2,7 +2,9 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/keyctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -158,6 +160,18 @@ TEST_F(EscapeProcesses, HelperCannotBeRewrittenThroughProc) {
   EXPECT_THAT(ExecShell(sandbox, "cp probe copy; (exec 3>>copy) && echo open"),
               ExitedWith(0, "open\n"));
   EXPECT_THAT(ExecShell(sandbox, "echo works"), ExitedWith(0, "works\n"));
+}
+
+// C095
+TEST_F(EscapeProcesses, KeysOfTheHostProgramAreInvisible) {
+  PALMSHED_SKIP_UNLESS(::geteuid() == 0,
+                       "an ordinary user's sandbox has the uid of that user, to "
+                       "which the kernel shows the names of its keys");
+  constexpr char kDescription[] = "palmshed-canary-key";
+  ASSERT_GE(::syscall(SYS_add_key, "user", kDescription, "x", 1, KEY_SPEC_PROCESS_KEYRING), 0);
+  ASSERT_THAT(Slurp("/proc/keys"), HasSubstr(kDescription));
+  Sandbox sandbox = MakeSandbox();
+  EXPECT_THAT(ExecShell(sandbox, "cat /proc/keys").out.bytes, Not(HasSubstr(kDescription)));
 }
 
 // C061, C095: the objects that live in an IPC namespace or beside it.

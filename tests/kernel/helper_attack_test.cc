@@ -29,7 +29,7 @@ class HelperAttack : public ::testing::TestWithParam<HelperMode> {};
 INSTANTIATE_TEST_SUITE_P(Users, HelperAttack, ::testing::ValuesIn(kEveryUser), ModeName);
 
 TEST_P(HelperAttack, CannotReachInitThroughAWorkloadThatIsBeingStarted) {
-  if (GetParam().root && ::getuid() != 0) GTEST_SKIP() << "needs root";
+  if (const std::string why = WhySkip(GetParam()); !why.empty()) GTEST_SKIP() << why;
   EXPECT_EQ(AttackWith("", GetParam()),
             "up\nfound=1\nmem=refused\nmaps=refused\nprocess_vm_readv=refused\n"
             "process_vm_writev=refused\nexe=refused\nfd=refused\npidfd_getfd=refused\n"
@@ -37,14 +37,14 @@ TEST_P(HelperAttack, CannotReachInitThroughAWorkloadThatIsBeingStarted) {
 }
 
 TEST_P(HelperAttack, WouldSucceedIfInitWereDumpable) {
-  if (GetParam().root && ::getuid() != 0) GTEST_SKIP() << "needs root";
+  if (const std::string why = WhySkip(GetParam()); !why.empty()) GTEST_SKIP() << why;
   EXPECT_EQ(AttackWith(PALMSHED_TEST_DUMPABLE_HELPER, GetParam()),
             "up\nfound=1\nmem=open\nmaps=open\nprocess_vm_readv=open\nprocess_vm_writev=open\n"
             "exe=open\nfd=open\npidfd_getfd=open\nptrace=open\n");
 }
 
 TEST_P(HelperAttack, CannotLookIntoInitItself) {
-  if (GetParam().root && ::getuid() != 0) GTEST_SKIP() << "needs root";
+  if (const std::string why = WhySkip(GetParam()); !why.empty()) GTEST_SKIP() << why;
   LauncherProcess launcher({.root = GetParam().root});
   ASSERT_TRUE(IsReady(launcher)) << Explain(launcher);
   TestSandbox sandbox(&launcher, {});

@@ -18,7 +18,7 @@ using child::Step;
 class HelperView : public ::testing::TestWithParam<HelperMode> {
  protected:
   void SetUp() override {
-    if (GetParam().root && ::getuid() != 0) GTEST_SKIP() << "needs root";
+    if (const std::string why = WhySkip(GetParam()); !why.empty()) GTEST_SKIP() << why;
   }
   // Runs a command in a sandbox with that view.
   std::string Run(const ViewRecords& view, const std::string& command) {
@@ -109,7 +109,7 @@ TEST_P(HelperView, DoesWithoutProc) {
   view.Directory("/tmp").Directory("/workspace");
   LauncherProcess launcher({.root = GetParam().root, .view = view});
   ASSERT_TRUE(IsReady(launcher)) << Explain(launcher);
-  TestSandbox sandbox(&launcher, {.flags = kNoProcfs});
+  TestSandbox sandbox(&launcher, {.flags = UsualInitFlags() | child::kInitNoProc});
   ASSERT_TRUE(sandbox.ok()) << sandbox.why_not();
   EXPECT_EQ(sandbox.Shell("id -u; ls -A /proc").out, "1000\n");
   TestSandbox refused(&launcher, {});

@@ -13,7 +13,6 @@
 #include <clocale>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -147,8 +146,7 @@ TEST_F(HostProgram, ThreadsOfTheEngineBlockAllSignals) {
   int others = 0;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     if (task.path().filename() == std::to_string(::getpid())) continue;
-    std::ifstream file(task.path() / "status");
-    const std::string status{std::istreambuf_iterator<char>(file), {}};
+    const std::string status = SlurpIfThere(task.path() / "status");
     // All but SIGKILL and SIGSTOP, and the two that the C library keeps for itself.
     EXPECT_THAT(status,
                 ::testing::ContainsRegex("SigBlk:\tf+e7ff[bf]fe[bf]ff|SigBlk:\tfffffffe7ffbfeff"));

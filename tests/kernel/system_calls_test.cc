@@ -30,7 +30,7 @@ TEST_F(SystemCalls, NoNamespaceCanBeMade) {
 TEST_F(SystemCalls, MasksCannotBeLifted) {
   PALMSHED_SKIP_UNLESS(OnPath("unshare"), "no unshare on this host");
   Sandbox sandbox = MakeSandbox();
-  const std::string command = "unshare -Urm sh -c 'mount -t tmpfs none /mnt && echo mounted'";
+  const std::string command = "unshare -Urm sh -c 'mount -t tmpfs none /tmp && echo mounted'";
   EXPECT_THAT(RunOnHost({"sh", "-c", command}).out, HasSubstr("mounted"));
   EXPECT_THAT(ExecShell(sandbox, command).out.bytes, Not(HasSubstr("mounted")));
   for (const char* call :

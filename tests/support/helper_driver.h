@@ -65,9 +65,10 @@ struct ReceivedMessage {
 ReceivedMessage ReceiveWithDeadline(BorrowedFd socket, int timeout_ms = kDeadlineMs);
 
 struct LauncherOptions {
-  bool root = true;         ///< Otherwise as an ordinary user.
-  std::uint32_t flags = 0;  ///< kLauncher..., beside those that follow from `root`.
-  std::string helper{};     ///< Path of another build of the helper.
+  bool root = true;               ///< Otherwise as an ordinary user.
+  std::uint32_t flags = 0;        ///< kLauncher..., beside those that follow from `root`.
+  std::uint32_t stage_flags = 0;  ///< kStage..., likewise.
+  std::string helper{};           ///< Path of another build of the helper.
   ViewRecords view = MinimalView();
   std::uint64_t max_processes = 0;  ///< RLIMIT_NPROC; 0: as it is.
   void (*before_exec)() = nullptr;  ///< Run in the child that becomes the stage.
@@ -105,8 +106,13 @@ struct LandlockRuleText {
   bool optional = false;
 };
 
+/// Whether this kernel has Landlock's signal scope (ABI 6, Linux 6.12).
+bool HasSignalScope();
+/// The loopback, and a signal scope where there is one.
+std::uint32_t UsualInitFlags();
+
 struct SandboxSpec {
-  std::uint32_t flags = child::kInitLoopback | child::kInitSignalScope;
+  std::uint32_t flags = UsualInitFlags();
   std::vector<child::Rlimit> rlimits{};
   std::vector<LandlockRuleText> rules{};
   std::uint64_t handled_fs = 0;

@@ -56,10 +56,17 @@ inline bool IsReady(const LauncherProcess& launcher) {
   return launcher.ready() && launcher.ready()->answer == child::LauncherAnswer::kReady;
 }
 
+/// Why a mode cannot be tested here; empty when it can.
+inline std::string WhySkip(const HelperMode& mode) {
+  if (mode.root && ::getuid() != 0) return "needs root";
+  const bool scope = (mode.init_flags & child::kInitSignalScope) != 0;
+  return scope && !HasSignalScope() ? "needs Landlock ABI 6" : "";
+}
+
 class HelperTest : public ::testing::TestWithParam<HelperMode> {
  protected:
   void SetUp() override {
-    if (GetParam().root && ::getuid() != 0) GTEST_SKIP() << "needs root";
+    if (const std::string why = WhySkip(GetParam()); !why.empty()) GTEST_SKIP() << why;
     launcher_.emplace(LauncherOptions{.root = GetParam().root, .flags = GetParam().launcher_flags});
     ASSERT_TRUE(IsReady(*launcher_)) << Explain(*launcher_);
     sandbox_.emplace(&*launcher_, Spec());

@@ -82,6 +82,15 @@ std::string Describe(std::string_view who, child::Step step, int sys_errno) {
 
 }  // namespace
 
+bool HasSignalScope() {
+  constexpr unsigned kVersionOnly = 1;
+  return ::syscall(SYS_landlock_create_ruleset, nullptr, 0, kVersionOnly) >= 6;
+}
+
+std::uint32_t UsualInitFlags() {
+  return child::kInitLoopback | (HasSignalScope() ? child::kInitSignalScope : 0U);
+}
+
 bool Finished::exited_with(int code) const {
   return reply.kind == child::EndKind::kExited && WIFEXITED(reply.wait_status) &&
          WEXITSTATUS(reply.wait_status) == code;

@@ -17,7 +17,6 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <sstream>
 #include <string>
@@ -74,7 +73,7 @@ void BecomePlainUser() {
 }
 
 HostProcess ReadProcess(pid_t pid, const std::string& name) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/status");
+  std::istringstream file(SlurpIfThere("/proc/" + std::to_string(pid) + "/status"));
   HostProcess process;
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with("Name:") && line.substr(6) != name) return {};

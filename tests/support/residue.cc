@@ -8,13 +8,14 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <set>
 #include <sstream>
 #include <string>
 #include <system_error>
 #include <vector>
+
+#include "support/temp_dir.h"
 
 namespace palmshed::tests {
 namespace {
@@ -74,8 +75,7 @@ std::map<pid_t, Entry> AllProcesses() {
   for (const auto& directory : fs::directory_iterator("/proc")) {
     const pid_t pid = std::atoi(directory.path().filename().c_str());
     if (pid <= 0) continue;
-    std::ifstream file(directory.path() / "stat");
-    const std::string line{std::istreambuf_iterator<char>(file), {}};
+    const std::string line = SlurpIfThere(directory.path() / "stat");
     const std::size_t open = line.find('('), close = line.rfind(')');
     if (open == line.npos || close == line.npos) continue;
     std::istringstream rest(line.substr(close + 1));

@@ -1,20 +1,22 @@
 #include "support/temp_dir.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <system_error>
 
 namespace palmshed::tests {
 
-TempDir::TempDir(unsigned mode) {
-  std::string name = "/var/tmp/palmshed-test-XXXXXX";
+TempDir::TempDir(unsigned mode, const std::string& parent) {
+  std::string name = parent + "/palmshed-test-XXXXXX";
   if (::mkdtemp(name.data()) == nullptr || ::chmod(name.c_str(), mode) != 0) {
     throw std::system_error(errno, std::generic_category(), "mkdtemp");
   }
@@ -38,9 +40,21 @@ std::string TempDir::AddFile(std::string_view name, std::string_view content) co
 }
 
 std::string Slurp(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw std::system_error(errno, std::generic_category(), path);
-  return {std::istreambuf_iterator<char>(file), {}};
+  if (::access(path.c_str(), R_OK) != 0) {
+    throw std::system_error(errno, std::generic_category(), path);
+  }
+  return SlurpIfThere(path);
+}
+
+std::string SlurpIfThere(const std::string& path) {
+  std::string content;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  char buffer[16384];
+  for (ssize_t size = 0; (size = ::read(fd, buffer, sizeof buffer)) > 0;) {
+    content.append(buffer, static_cast<std::size_t>(size));
+  }
+  if (fd >= 0) ::close(fd);
+  return content;
 }
 
 }  // namespace palmshed::tests

@@ -6,11 +6,10 @@
 
 namespace palmshed::tests {
 
-/// A fresh directory below /var/tmp (not /tmp, which every sandbox has one of its own of), open to
-/// nobody else unless `mode` says so.
+/// A fresh directory, open to nobody else unless `mode` says so.
 class TempDir {
  public:
-  explicit TempDir(unsigned mode = 0700);
+  explicit TempDir(unsigned mode = 0700, const std::string& parent = "/var/tmp");
   ~TempDir();
   TempDir(const TempDir&) = delete;
   TempDir& operator=(const TempDir&) = delete;
@@ -25,5 +24,8 @@ class TempDir {
 
 /// The whole content of a host file; throws when there is none.
 std::string Slurp(const std::string& path);
+
+/// As above for a file of /proc, whose process may end meanwhile: then what was read so far.
+std::string SlurpIfThere(const std::string& path);
 
 }  // namespace palmshed::tests

@@ -1,11 +1,14 @@
 #include "backends/native/etc_files.h"
 
+#include <fcntl.h>
 #include <fnmatch.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <iterator>
+#include <map>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -13,6 +16,7 @@
 #include <vector>
 
 #include "base/sys.h"
+#include "base/sys_files.h"
 #include "palmshed/options.h"
 
 namespace palmshed::backends::native {
@@ -84,27 +88,55 @@ std::string ResolvConf(Network network, const std::string& host_root) {
   return *std::move(content);
 }
 
+// The names in the directories of one host, each read once: several patterns look at the same one,
+// and this is on the way of a cold start.
+class Listings {
+ public:
+  explicit Listings(std::string host_etc) : host_etc_(std::move(host_etc)) {}
+
+  /// `directory` is a path below /etc, ending in / or empty.
+  const std::vector<std::string>& Of(const std::string& directory) {
+    const auto [at, added] = names_.try_emplace(directory);
+    if (added) at->second = Read(host_etc_ + directory);
+    return at->second;
+  }
+
+ private:
+  /// What cannot be read is not shown either.
+  static std::vector<std::string> Read(const std::string& path) {
+    std::vector<std::string> names;
+    auto fd = sys::Open(path, O_RDONLY | O_DIRECTORY);
+    if (!fd) return names;
+    auto directory = sys::Directory::Read(*std::move(fd));
+    if (!directory) return names;
+    for (auto entry = directory->Next(); entry && *entry; entry = directory->Next()) {
+      names.push_back(std::move((*entry)->name));
+    }
+    std::ranges::sort(names);
+    return names;
+  }
+
+  const std::string host_etc_;
+  std::map<std::string, std::vector<std::string>> names_;
+};
+
 // What matches the rest of a pattern below `directory` (a path below /etc, ending in / or empty).
-void Expand(const std::string& host_etc, const std::string& directory, std::string_view pattern,
+void Expand(Listings& listings, const std::string& directory, std::string_view pattern,
             std::vector<std::string>& matches) {
   const std::size_t slash = pattern.find('/');
   const std::string name(pattern.substr(0, slash));
   std::vector<std::string> names = {name};
   if (name.find('*') != name.npos) {
     names.clear();
-    std::error_code error;
-    fs::directory_iterator at(host_etc + directory, error);
-    for (; !error && at != fs::directory_iterator(); at.increment(error)) {
-      const std::string found = at->path().filename().string();
-      if (fnmatch(name.c_str(), found.c_str(), 0) == 0) names.push_back(found);
-    }
-    std::ranges::sort(names);
+    std::ranges::copy_if(
+        listings.Of(directory), std::back_inserter(names),
+        [&](const std::string& found) { return fnmatch(name.c_str(), found.c_str(), 0) == 0; });
   }
   for (const std::string& found : names) {
     if (slash == pattern.npos) {
       matches.push_back(directory + found);
     } else {
-      Expand(host_etc, directory + found + "/", pattern.substr(slash + 1), matches);
+      Expand(listings, directory + found + "/", pattern.substr(slash + 1), matches);
     }
   }
 }
@@ -147,7 +179,8 @@ std::vector<EtcFile> ShownEtcFiles(const std::string& host_root) {
     }
   }
   std::vector<std::string> matches;
-  for (const std::string_view pattern : kPublic) Expand(host_etc, "", pattern, matches);
+  Listings listings(host_etc);
+  for (const std::string_view pattern : kPublic) Expand(listings, "", pattern, matches);
   for (const std::string& match : matches) {
     std::error_code error;
     const fs::file_status status = fs::status(host_etc + match, error);

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -24,8 +25,6 @@ namespace {
 
 constexpr std::uint64_t kUnlimited = RLIM_INFINITY;
 constexpr std::uint64_t kShmBytes = 256U << 20;
-/// The first version with scopes for signals, which tell the executions of a sandbox apart.
-constexpr int kAbiWithScopes = 6;
 
 // Set in every workload, never inherited from the engine (a hard limit that is lower there stays:
 // only root with CAP_SYS_RESOURCE could raise it). The values are those of a login on Debian 12
@@ -49,6 +48,24 @@ constexpr std::array<child::Rlimit, 15> kRlimits{{
 }};
 static_assert(kRlimits.size() <= child::kMaxRlimits);
 
+std::uint32_t FlagsFor(const plan::SandboxPlan& plan, int landlock_abi) {
+  std::uint32_t flags = plan.filtered_view ? child::kInitFiltered : 0;
+  if (plan.network == Network::kDisabled) flags |= child::kInitLoopback;
+  if (!plan.proc) flags |= child::kInitNoProc;
+  // Scopes for signals tell the executions of a sandbox apart.
+  if (landlock_abi >= kernel::kLandlockAbiWithScopes) flags |= child::kInitSignalScope;
+  return flags;
+}
+
+}  // namespace
+
+std::span<const sock_filter> Filters::For(FilterKind kind) {
+  const std::lock_guard lock(mu_);
+  std::vector<sock_filter>& program = programs_[static_cast<std::size_t>(kind)];
+  if (program.empty()) program = BuildFilter(kind);
+  return program;
+}
+
 FilterKind FilterFor(const plan::SandboxPlan& plan) {
   if (plan.filtered_view) {
     return plan.network == Network::kDisabled ? FilterKind::kFilteredOffline
@@ -57,20 +74,10 @@ FilterKind FilterFor(const plan::SandboxPlan& plan) {
   return plan.private_view ? FilterKind::kPrivate : FilterKind::kHostFiles;
 }
 
-std::uint32_t FlagsFor(const plan::SandboxPlan& plan, int landlock_abi) {
-  std::uint32_t flags = 0;
-  if (plan.network == Network::kDisabled) flags |= child::kInitLoopback;
-  if (!plan.proc) flags |= child::kInitNoProc;
-  if (landlock_abi >= kAbiWithScopes) flags |= child::kInitSignalScope;
-  return flags;
-}
-
-}  // namespace
-
 std::vector<std::byte> EncodeInit(const plan::SandboxPlan& plan, const View& view,
-                                  int landlock_abi) {
-  std::vector<sock_filter> filter = BuildFilter(FilterFor(plan));
-  if (Faulty("no-seccomp")) filter = {BPF_STMT(BPF_RET | BPF_K, 0x7fff0000U)};
+                                  std::span<const sock_filter> filter, int landlock_abi) {
+  constexpr std::array kAllowAll{sock_filter BPF_STMT(BPF_RET | BPF_K, 0x7fff0000U)};
+  if (Faulty("no-seccomp")) filter = kAllowAll;
   const kernel::LandlockRights handled =
       Faulty("no-landlock") ? kernel::LandlockRights{} : view.handled;
   const std::span<const LandlockRulePlan> rules =
@@ -89,7 +96,7 @@ std::vector<std::byte> EncodeInit(const plan::SandboxPlan& plan, const View& vie
 
   std::vector<std::byte> message;
   Append(message, BytesOf(config));
-  Append(message, std::as_bytes(std::span(filter)));
+  Append(message, std::as_bytes(filter));
   Append(message, EncodeRules(rules));
   return message;
 }

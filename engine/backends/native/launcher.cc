@@ -78,10 +78,11 @@ Error Gone() {
 }
 
 std::vector<std::byte> EncodeSetup(const LauncherSetup& setup) {
-  const child::LauncherConfig config{.flags = setup.launcher_flags, .entries = setup.view_entries};
+  const EncodedView view = setup.view();
+  const child::LauncherConfig config{.flags = setup.launcher_flags, .entries = view.entries};
   std::vector<std::byte> message;
   Append(message, BytesOf(config));
-  Append(message, setup.view);
+  Append(message, view.records);
   return message;
 }
 
@@ -111,7 +112,8 @@ Result<std::unique_ptr<Launcher>> Launcher::Start(Loop& loop, BorrowedFd helper,
   sockets.second.reset();
 
   std::unique_ptr<Launcher> launcher(new Launcher(std::move(sockets.first), *pid));
-  PALMSHED_TRY_VOID(sys::SendMessage(launcher->socket_.get(), EncodeSetup(setup)));
+  // A failure means that it has ended, and its own message says why.
+  (void)sys::SendMessage(launcher->socket_.get(), EncodeSetup(setup));
   PALMSHED_TRY_VOID(launcher->AwaitReply(0));
   return launcher;
 }
@@ -123,7 +125,7 @@ Launcher::~Launcher() {
 
 bool Launcher::gone() const {
   const std::lock_guard lock(mu_);
-  return gone_;
+  return gone_ || sys::WaitHangup(socket_.get(), 0).value_or(true);
 }
 
 Result<UniqueFd> Launcher::Launch(const LaunchRequest& request) {
@@ -147,6 +149,8 @@ Result<UniqueFd> Launcher::AwaitReply(std::uint32_t sequence) {
   while (true) {
     child::LauncherReply reply{};
     auto message = sys::ReceiveMessage(socket_.get(), std::as_writable_bytes(std::span(&reply, 1)));
+    // Said once, when the peer has ended with a message unread, ahead of what it had sent itself.
+    if (!message && message.error().sys_errno == ECONNRESET) continue;
     if (!message || message->size != sizeof reply) {
       gone_ = true;
       return std::unexpected(Gone());

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -17,14 +18,20 @@
 
 namespace palmshed::backends::native {
 
+/// The records of a view; see child/wire.h.
+struct EncodedView {
+  std::uint32_t entries = 0;
+  std::vector<std::byte> records{};
+};
+
 /// How a launcher is set up; see child/wire.h.
 struct LauncherSetup {
   std::string uid_map{};
   std::string gid_map{};
   std::uint32_t stage_flags = 0;
   std::uint32_t launcher_flags = 0;
-  std::uint32_t view_entries = 0;
-  std::vector<std::byte> view{};
+  /// Called when the process has been started: starting takes as long as looking for what to show.
+  std::function<EncodedView()> view{};
 };
 
 /// A sandbox to be made. `socket` is init's end, with its first message already in.

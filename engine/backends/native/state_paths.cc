@@ -27,6 +27,7 @@ constexpr mode_t kOthersMayWrite = 0022;
 enum class Mode : bool { kTighten, kKeep };
 
 std::string Variable(const char* name) {
+  // NOLINTNEXTLINE(misc-include-cleaner): the check does not know that <cstdlib> has it.
   const char* value = ::secure_getenv(name);
   return value == nullptr ? "" : value;
 }

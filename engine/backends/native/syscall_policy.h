@@ -41,6 +41,8 @@ enum class FilterKind : std::uint8_t {
   kFilteredOnline,
 };
 
+inline constexpr std::size_t kFilterKinds = 4;
+
 /// The policy as ranges of numbers, for CompileFilter.
 kernel::FilterSpec FilterPolicy(FilterKind kind, kernel::FilterArch arch = kernel::kHostArch);
 
