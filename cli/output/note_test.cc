@@ -4,8 +4,6 @@
 
 #include <cerrno>
 
-#include "palmshed/error.h"
-
 namespace palmshed::cli {
 namespace {
 

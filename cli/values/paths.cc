@@ -1,5 +1,6 @@
 #include "cli/values/paths.h"
 
+#include <cstddef>
 #include <expected>
 #include <string>
 #include <string_view>
