@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <sys/mount.h>
 
 #include "child/raw.h"
@@ -27,6 +28,17 @@ Failure Attach(int tree, const char* target, Step step) {
   return FailureIf(attached, step);
 }
 
+// The kernel lists the names of a user's keys to every process of that user, whichever its
+// namespaces, and an ordinary user's sandboxes are processes of that user.
+Failure HideKeys() {
+  for (const char* const list : {"/proc/keys", "/proc/key-users"}) {
+    const long hidden = Mount("/dev/null", list, nullptr, MS_BIND, nullptr);
+    // A kernel without keys has no such file.
+    if (hidden < 0 && hidden != -ENOENT) return FailureIf(hidden, Step::kMountProc);
+  }
+  return kSuccess;
+}
+
 }  // namespace
 
 // Without a /proc of its own the sandbox gets an empty one: what the view shows there would be the
@@ -37,8 +49,8 @@ Failure MountProc(const SetupPlan& plan) {
                            "mode=0555,size=4k,nr_inodes=2"),
                      Step::kMountProc);
   }
-  return FailureIf(Mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr),
-                   Step::kMountProc);
+  const long mounted = Mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr);
+  return mounted < 0 ? FailureIf(mounted, Step::kMountProc) : HideKeys();
 }
 
 Failure MountPrivateDirectories(const SetupPlan& plan) {

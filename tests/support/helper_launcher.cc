@@ -91,6 +91,9 @@ std::uint32_t OrdinaryUid() {
   return 1'000'000'000 + static_cast<std::uint32_t>(::getpid());
 }
 
+/// Root takes on a gid of the same number; an ordinary user can map only the gid it has.
+std::uint32_t OrdinaryGid() { return ::getuid() != 0 ? ::getgid() : OrdinaryUid(); }
+
 void ViewRecords::Add(child::ViewOp op, std::uint32_t flags, std::uint32_t mode,
                       const std::string& a, const std::string& b) {
   const child::ViewEntry entry{
@@ -160,11 +163,13 @@ LauncherProcess::LauncherProcess(LauncherOptions options) : options_(std::move(o
 
 void LauncherProcess::Start() {
   const bool namespaces = (options_.flags & child::kLauncherNoUserNamespace) == 0;
-  const std::uint32_t outside = options_.root ? 0 : OrdinaryUid();
-  std::string map = Map(outside);
+  std::string uid_map = Map(options_.root ? 0 : OrdinaryUid());
+  std::string gid_map = Map(options_.root ? 0 : OrdinaryGid());
   if (options_.root) {
     const std::string first = std::to_string(FirstSandboxUid());
-    map += first + " " + first + " " + std::to_string(kSandboxUids) + "\n";
+    const std::string range = first + " " + first + " " + std::to_string(kSandboxUids) + "\n";
+    uid_map += range;
+    gid_map += range;
   }
   const std::string flags =
       std::to_string((options_.root ? 0U : child::kStageDenySetgroups) |
@@ -183,7 +188,7 @@ void LauncherProcess::Start() {
       helper.get(),
       options_.max_processes,
       options_.before_exec,
-      {"palmshed-init", "stage", map.c_str(), map.c_str(), flags.c_str(), nullptr}};
+      {"palmshed-init", "stage", uid_map.c_str(), gid_map.c_str(), flags.c_str(), nullptr}};
   stage_ = ::fork();
   if (stage_ == 0) BecomeStageInChild(start);
   const std::vector<char> config =

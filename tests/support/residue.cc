@@ -120,9 +120,14 @@ std::vector<std::string> Descendants() {
 
 std::vector<std::string> TreeOf(const std::string& directory) {
   std::vector<std::string> names;
-  for (const auto& entry : fs::recursive_directory_iterator(directory)) {
-    names.push_back(fs::relative(entry.path(), directory));
+  // What vanishes under the walk was on its way out: the walk ends there, and the caller, who waits
+  // for nothing to be left, looks again.
+  std::error_code gone;
+  fs::recursive_directory_iterator at(directory, gone);
+  for (; !gone && at != fs::recursive_directory_iterator(); at.increment(gone)) {
+    names.push_back(at->path().lexically_relative(directory));
   }
+  if (gone) names.emplace_back("(changing: " + gone.message() + ")");
   std::ranges::sort(names);
   return names;
 }
