@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "base/ids.h"
 #include "base/loop.h"
 #include "base/result.h"
 #include "base/worker.h"
@@ -20,7 +21,6 @@
 #include "palmshed/events.h"
 #include "palmshed/options.h"
 #include "plan/plan.h"
-#include "run/ids.h"
 #include "run/sandbox.h"
 #include "run/selftest.h"
 

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "base/ids.h"
 #include "base/loop.h"
 #include "base/result.h"
 #include "base/sys.h"
@@ -35,7 +36,6 @@
 #include "palmshed/units.h"
 #include "palmshed/version.h"
 #include "plan/plan.h"
-#include "run/ids.h"
 
 namespace palmshed::run {
 namespace {

@@ -15,11 +15,11 @@
 #include <string>
 #include <utility>
 
+#include "base/ids.h"
 #include "base/result.h"
 #include "base/sys.h"
 #include "base/unique_fd.h"
 #include "palmshed/error.h"
-#include "run/ids.h"
 
 namespace palmshed::run {
 namespace {

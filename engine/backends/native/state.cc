@@ -76,11 +76,6 @@ Error OnDisk(const Error& cause, const std::string& id) {
 
 }  // namespace
 
-Result<std::string> NewSandboxId() {
-  PALMSHED_TRY(const std::string digits, sys::RandomHex(kDigits));
-  return std::string(kPrefix) + digits;
-}
-
 bool IsSandboxId(std::string_view text) {
   if (!text.starts_with(kPrefix) || text.size() != kPrefix.size() + kDigits) return false;
   return std::ranges::all_of(text.substr(kPrefix.size()), [](char c) {

@@ -22,8 +22,7 @@
 
 namespace palmshed::backends::native {
 
-/// `sbx_` and 16 lower-case hex digits.
-Result<std::string> NewSandboxId();
+/// `sbx_` and 16 lower-case hex digits, as MakeId makes them.
 bool IsSandboxId(std::string_view text);
 
 /// What a name in the directory of workspaces stands for.

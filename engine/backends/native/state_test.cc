@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "backends/native/collector.h"
+#include "base/ids.h"
 #include "base/unique_fd.h"
 #include "palmshed/error.h"
 #include "workspace/test_tree.h"
@@ -52,11 +53,9 @@ class StateTest : public ::testing::Test {
 };
 
 TEST(SandboxId, IsRandomAndRecognised) {
-  const auto a = NewSandboxId();
-  const auto b = NewSandboxId();
-  ASSERT_TRUE(a && b);
-  EXPECT_NE(*a, *b);
-  EXPECT_TRUE(IsSandboxId(*a)) << *a;
+  const std::string id = MakeId("sbx_");
+  EXPECT_NE(id, MakeId("sbx_"));
+  EXPECT_TRUE(IsSandboxId(id)) << id;
   EXPECT_FALSE(IsSandboxId("sbx_0123456789ABCDEF"));
   EXPECT_FALSE(IsSandboxId("sbx_0123456789abcde"));
   EXPECT_FALSE(IsSandboxId("sbx_0123456789abcdef0"));
@@ -196,11 +195,10 @@ TEST_F(StateTest, CollectorsNeverTakeWhatIsBeingMade) {  // C020
   }
   std::vector<SandboxHome> homes;
   for (int i = 0; i < 150; ++i) {
-    auto id = NewSandboxId();
-    ASSERT_TRUE(id);
-    auto home = SandboxHome::Create(root_, *id, std::nullopt);
+    const std::string id = MakeId("sbx_");
+    auto home = SandboxHome::Create(root_, id, std::nullopt);
     ASSERT_TRUE(home) << home.error().message;
-    EXPECT_TRUE(tree_.Has(*id + "/workspace"));
+    EXPECT_TRUE(tree_.Has(id + "/workspace"));
     if (i % 3 != 0) continue;  // Dies at once.
     homes.push_back(std::move(*home));
   }
@@ -215,10 +213,9 @@ TEST_F(StateTest, CollectorsNeverTakeWhatIsBeingMade) {  // C020
 
 TEST_F(StateTest, DestroyAndCollectorAtOnceBothSucceed) {
   for (int round = 0; round < 50; ++round) {
-    auto id = NewSandboxId();
-    ASSERT_TRUE(id);
-    SandboxHome home = Make(*id);
-    for (int i = 0; i < 20; ++i) tree_.Write(*id + "/workspace/" + std::to_string(i), "x");
+    const std::string id = MakeId("sbx_");
+    SandboxHome home = Make(id);
+    for (int i = 0; i < 20; ++i) tree_.Write(id + "/workspace/" + std::to_string(i), "x");
     home.TakeLock().reset();
     std::jthread collector([&] {
       const auto collection = CollectDead(root_.fd.get());

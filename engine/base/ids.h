@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-namespace palmshed::run {
+namespace palmshed {
 
 /// `prefix` and 16 random lower-case hex digits.
 std::string MakeId(std::string_view prefix);
 
-}  // namespace palmshed::run
+}  // namespace palmshed
