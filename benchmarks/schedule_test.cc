@@ -6,6 +6,7 @@
 #include <chrono>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace palmshed::benchmarks {
