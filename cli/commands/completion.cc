@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/commands/verb.h"
 #include "cli/output/exit_code.h"
 #include "cli/output/note.h"
 #include "cli/reference/completion.h"

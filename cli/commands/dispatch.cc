@@ -2,9 +2,11 @@
 
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>  // IWYU pragma: keep, for the definitions behind CLI::App
+#include <CLI/Error.hpp>
+#include <CLI/Formatter.hpp>  // IWYU pragma: keep, as above
 #include <algorithm>
-#include <exception>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -1,10 +1,13 @@
 #include "cli/commands/doctor.h"
 
+#include <expected>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/commands/format_option.h"
+#include "cli/commands/verb.h"
 #include "cli/output/capability_table.h"
 #include "cli/output/event_log.h"
 #include "cli/output/exit_code.h"

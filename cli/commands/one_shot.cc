@@ -27,6 +27,7 @@
 #include "cli/process/input_feed.h"
 #include "cli/process/output_writer.h"
 #include "cli/process/stop_signals.h"
+#include "cli/values/paths.h"
 #include "palmshed/engine.h"
 #include "palmshed/error.h"
 #include "palmshed/execution.h"

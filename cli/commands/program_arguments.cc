@@ -1,8 +1,10 @@
 #include "cli/commands/program_arguments.h"
 
 #include <CLI/App.hpp>
+#include <CLI/Option.hpp>
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>

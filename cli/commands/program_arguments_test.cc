@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>     // IWYU pragma: keep, for the definitions behind CLI::App
+#include <CLI/Formatter.hpp>  // IWYU pragma: keep, as above
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace palmshed::cli {

@@ -12,6 +12,7 @@
 
 #include "cli/commands/one_shot.h"
 #include "cli/commands/run_request.h"
+#include "cli/commands/verb.h"
 #include "cli/output/exit_code.h"
 #include "cli/output/note.h"
 #include "cli/values/environment.h"

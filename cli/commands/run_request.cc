@@ -17,7 +17,6 @@
 #include "palmshed/error.h"
 #include "palmshed/json.h"
 #include "palmshed/options.h"
-#include "palmshed/units.h"
 
 namespace palmshed::cli {
 namespace {

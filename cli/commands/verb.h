@@ -9,7 +9,7 @@
 
 #include "cli/output/exit_code.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): the library's
 class App;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/commands/format_option.h"
+#include "cli/commands/verb.h"
 #include "cli/output/exit_code.h"
 #include "cli/output/note.h"
 #include "palmshed/version.h"

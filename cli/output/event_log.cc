@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 

@@ -1,13 +1,16 @@
 #include "cli/output/note.h"
 
 #include <fmt/core.h>
+#include <string.h>  // NOLINT(modernize-deprecated-headers): strerrorname_np is of GNU
 #include <unistd.h>
 
+#include <cctype>
 #include <cerrno>
-#include <cstring>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
+#include "cli/output/flag_name.h"
 #include "palmshed/error.h"
 
 namespace palmshed::cli {
@@ -37,13 +40,15 @@ std::string OneLine(std::string_view text) {
 }
 
 std::string Describe(const Error& error) {
-  std::string text = error.message;
+  const std::string_view flag = FlagFor(error.field);
+  std::string text = flag.empty() ? error.message : fmt::format("{}: {}", flag, error.message);
   if (error.sys_errno != 0 && text.find(NameErrno(error.sys_errno)) == std::string::npos) {
     const char* name = ::strerrorname_np(error.sys_errno);
     if (name != nullptr) text += fmt::format(" ({})", name);
   }
-  if (!error.remedy.empty()) text += "; " + error.remedy;
-  return text;
+  if (error.remedy.empty()) return text;
+  const bool is_sentence = std::isupper(static_cast<unsigned char>(error.remedy.front())) != 0;
+  return text + (is_sentence ? ". " : "; ") + error.remedy;
 }
 
 void Note(std::string_view text) {

@@ -4,8 +4,6 @@
 
 #include <cerrno>
 
-#include "palmshed/error.h"
-
 namespace palmshed::cli {
 namespace {
 
@@ -18,6 +16,16 @@ TEST(Describe, GivesMessageErrnoAndRemedy) {
   EXPECT_EQ(Describe({.message = "open x", .remedy = "do y", .sys_errno = ENOENT}),
             "open x (ENOENT); do y");
   EXPECT_EQ(Describe({.message = "plain"}), "plain");
+}
+
+TEST(Describe, NamesTheFlagThatStandsForAField) {
+  EXPECT_EQ(
+      Describe({.message = "pids cannot be enforced", .field = "pids", .remedy = "Leave it."}),
+      "--pids-limit: pids cannot be enforced. Leave it.");
+  EXPECT_EQ(Describe({.message = "is no path", .field = "mounts[0].source"}),
+            "--volume: is no path");
+  EXPECT_EQ(Describe({.message = "must name a program", .field = "args[0]"}),
+            "must name a program");
 }
 
 TEST(Describe, DoesNotNameAnErrnoTwice) {

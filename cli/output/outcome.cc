@@ -1,12 +1,12 @@
 #include "cli/output/outcome.h"
 
 #include <fmt/core.h>
+#include <string.h>  // NOLINT(modernize-deprecated-headers): strerrorname_np is of GNU
 
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>

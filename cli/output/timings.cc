@@ -24,6 +24,7 @@ void Timings::Lap(std::string_view step, Clock::time_point now) {
 
 std::vector<std::string> Timings::Lines() const {
   std::vector<std::string> lines;
+  lines.reserve(laps_.size() + 1);
   for (const auto& [step, duration] : laps_) lines.push_back(FormatLap(step, duration));
   lines.push_back(FormatLap("total", last_ - start_));
   return lines;

@@ -5,8 +5,10 @@
 #include <cerrno>
 #include <cstdint>
 #include <expected>
+#include <utility>
 
 #include "cli/output/note.h"
+#include "cli/process/descriptor.h"
 #include "palmshed/error.h"
 
 namespace palmshed::cli {

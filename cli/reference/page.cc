@@ -1,6 +1,9 @@
 #include "cli/reference/page.h"
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>     // IWYU pragma: keep, for the definitions behind CLI::App
+#include <CLI/Formatter.hpp>  // IWYU pragma: keep, as above
+#include <CLI/Option.hpp>
 #include <algorithm>
 #include <array>
 #include <cstddef>

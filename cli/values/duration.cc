@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "cli/values/flag_error.h"
@@ -28,8 +29,9 @@ constexpr std::size_t kMostDecimals = 9;
 
 std::optional<std::uint64_t> ParseDigits(std::string_view digits) {
   std::uint64_t value = 0;
-  const char* end = digits.data() + digits.size();
-  const auto [stop, problem] = std::from_chars(digits.data(), end, value);
+  const char* begin = digits.data();
+  const char* end = begin + digits.size();
+  const auto [stop, problem] = std::from_chars(begin, end, value);
   if (problem != std::errc{} || stop != end) return std::nullopt;
   return value;
 }

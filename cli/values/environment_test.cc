@@ -6,8 +6,6 @@
 #include <optional>
 #include <string>
 
-#include "palmshed/options.h"
-
 namespace palmshed::cli {
 namespace {
 

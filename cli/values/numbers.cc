@@ -6,6 +6,7 @@
 #include <expected>
 #include <optional>
 #include <string_view>
+#include <system_error>
 
 #include "cli/values/flag_error.h"
 #include "palmshed/error.h"
@@ -16,8 +17,9 @@ namespace {
 template <class T>
 std::optional<T> ParseAll(std::string_view text) {
   T value{};
-  const char* end = text.data() + text.size();
-  const auto [stop, problem] = std::from_chars(text.data(), end, value);
+  const char* begin = text.data();
+  const char* end = begin + text.size();
+  const auto [stop, problem] = std::from_chars(begin, end, value);
   if (problem != std::errc{} || stop != end) return std::nullopt;
   return value;
 }

@@ -1,5 +1,6 @@
 #include "cli/values/paths.h"
 
+#include <cstddef>
 #include <expected>
 #include <string>
 #include <string_view>
@@ -54,7 +55,13 @@ Result<Mount> ParseVolume(std::string_view text, std::string_view directory) {
     return std::unexpected(FlagError("--volume", text, "must be SRC:DST[:ro|:rw]"));
   }
   std::string source(rest.substr(0, colon));
-  if (source.front() != '/') source = std::string(directory) + "/" + source;
+  if (source.front() != '/') {
+    if (directory.empty()) {
+      return std::unexpected(
+          FlagError("--volume", text, "is relative, and the current directory is gone"));
+    }
+    source = std::string(directory) + "/" + source;
+  }
   return Mount{.source = std::move(source),
                .target = std::string(rest.substr(colon + 1)),
                .read_only = !writable};

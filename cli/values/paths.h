@@ -19,7 +19,8 @@ struct CopySpec {
 /// copy keeps its name; the content of "." and ".." goes to the directory itself.
 Result<CopySpec> ParseCopy(std::string_view text);
 
-/// Parses "SRC:DST[:ro|:rw]", read-only by default. A relative SRC is taken from `directory`.
+/// Parses "SRC:DST[:ro|:rw]", read-only by default. A relative SRC is taken from `directory`,
+/// which is empty when there is none.
 Result<Mount> ParseVolume(std::string_view text, std::string_view directory);
 
 }  // namespace palmshed::cli

@@ -55,6 +55,8 @@ TEST(ParseVolume, TakesARelativeSourceFromTheCurrentDirectory) {
   EXPECT_EQ(mount->source, "/cwd/data");
   EXPECT_EQ(mount->target, "/mnt/data");
   EXPECT_EQ(ParseVolume("/x:y:/b", "/cwd")->source, "/x:y");
+  EXPECT_FALSE(ParseVolume("data:/mnt/data", "")) << "it must not become /data";
+  EXPECT_TRUE(ParseVolume("/data:/mnt/data", ""));
 }
 
 TEST(ParseVolume, RefusesAMissingSide) {

@@ -70,8 +70,9 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
-  /// What can be enforced for such options here. Cheap after the first call; may start a launcher.
-  virtual Result<plan::Offer> MakeOffer(const SandboxOptions& options) = 0;
+  /// What can be enforced here for such options in the sandbox that will be called `id`. Cheap
+  /// after the first call; may start a launcher.
+  virtual Result<plan::Offer> MakeOffer(const std::string& id, const SandboxOptions& options) = 0;
   /// `lost` runs on the loop's thread when the sandbox dies without having been destroyed.
   virtual Result<std::unique_ptr<BackendSandbox>> Create(const std::string& id,
                                                          const plan::SandboxPlan& plan,

@@ -62,5 +62,7 @@ Result<UniqueFd> MemfdCreate(const char* name, bool executable);
 Result<UniqueFd> Eventfd();
 /// Waits until `fd` is readable or `timeout_ms` has passed (-1: for ever); true when readable.
 Result<bool> WaitReadable(BorrowedFd fd, int timeout_ms);
+/// As WaitReadable, for the moment when nobody holds the other end of `socket` any more.
+Result<bool> WaitHangup(BorrowedFd socket, int timeout_ms);
 
 }  // namespace palmshed::sys

@@ -27,7 +27,9 @@ std::thread StartQuietThread(const char* name, std::function<void()> body) {
   return thread;
 }
 
-Worker::~Worker() {
+Worker::~Worker() { Finish(); }
+
+void Worker::Finish() {
   {
     const std::lock_guard lock(mu_);
     stopping_ = true;
@@ -49,6 +51,7 @@ void Worker::Post(std::move_only_function<void()> task) {
 }
 
 bool Worker::StartLocked() {
+  if (stopping_) return false;
   if (!thread_.joinable()) thread_ = StartQuietThread("palmshed-work", [this] { Serve(); });
   return thread_.joinable();
 }

@@ -10,16 +10,18 @@
 namespace palmshed {
 
 /// Runs tasks one after another on a thread of its own, which starts with the first task and blocks
-/// every signal. The destructor runs what is still queued, then joins. Any thread.
+/// every signal. Any thread.
 class Worker {
  public:
   Worker() = default;
-  ~Worker();
+  ~Worker();  ///< As Finish.
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
   /// Queues `task`; runs it on the calling thread when no thread can be had.
   void Post(std::move_only_function<void()> task);
+  /// Runs what is still queued, then joins. Tasks that come later run on their caller's thread.
+  void Finish();
 
  private:
   bool StartLocked();

@@ -12,6 +12,7 @@
 #include "child/create.h"
 #include "child/failure.h"
 #include "child/keyring.h"
+#include "child/launcher_reply.h"
 #include "child/lifeline.h"
 #include "child/message.h"
 #include "child/network.h"
@@ -23,16 +24,6 @@
 
 namespace palmshed::child {
 namespace {
-
-LauncherReply FailureReply(LauncherAnswer answer, std::uint32_t sequence, const Failure& failure) {
-  LauncherReply reply{};
-  reply.answer = answer;
-  reply.sequence = sequence;
-  reply.step = failure.step;
-  reply.sys_errno = failure.sys_errno;
-  reply.detail = failure.detail;
-  return reply;
-}
 
 void SendReply(const LauncherReply& reply, int fd = -1) {
   if (SendMessage(kSocketFd, &reply, sizeof reply, fd) < 0) ExitGroup(0);  // The engine is gone.
@@ -93,7 +84,7 @@ void Launcher::ReadConfig() {
   LauncherConfig config;
   std::memcpy(&config, memory_.message, sizeof config);
   surroundings_.flags = config.flags;
-  if ((config.flags & (kLauncherRoot | kLauncherNoUserNamespace)) != 0) {
+  if ((config.flags & (kLauncherRoot | kLauncherNoUserNamespace | kLauncherDropGroups)) != 0) {
     MustSucceed(FailureIf(Call(SYS_setgroups, 0, nullptr), Step::kSetgroups));
   }
   MustSucceed(BuildView(memory_.message + sizeof config,

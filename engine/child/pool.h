@@ -68,6 +68,11 @@ struct Pool {
   // Constant once serving.
   bool signal_scope;
   bool proc;
+  bool host_pids;      ///< No pid namespace: host_pids.h. The next three are used then.
+  int proc_directory;  ///< Of the host; opened before Landlock.
+  int supervisor;      ///< Its number.
+  int guard;           ///< Its pidfd.
+  int self;            ///< Init's number.
   int scope_ruleset;
   int null;
   int requests_to_main;  ///< An eventfd: a leader is missing, a slot is free, a start hangs.
@@ -84,6 +89,7 @@ struct Pool {
   std::uint32_t slot_count;
   Slot* slots[kMaxSlots];
 
+  Mutex proc_lock;   ///< One walk at a time: `proc_directory` has one position.
   FutexWord baton;   ///< Leads that were passed on and not yet taken.
   FutexWord reaped;  ///< Counts the main thread's rounds of reaping.
   Atomic<std::uint32_t> highest_pid;

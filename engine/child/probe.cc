@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
 #include "child/kernel_abi.h"
@@ -44,6 +45,25 @@ long Make(const char* path) {
   const long fd = Closed(OpenAt(AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL, 0600));
   if (fd >= 0) (void)Call(SYS_unlinkat, AT_FDCWD, path, 0);
   return fd;
+}
+
+std::string_view Temporary(char** environment) {
+  constexpr std::string_view kName = "TMPDIR=";
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view variable = *environment;
+    if (variable.starts_with(kName)) return variable.substr(kName.size());
+  }
+  return "/tmp";
+}
+
+long MakeTemporary(std::string_view directory) {
+  constexpr std::string_view kName = "/palmshed-probe-file";
+  char path[4096];
+  if (directory.size() + kName.size() >= sizeof path) return -ENAMETOOLONG;
+  std::memcpy(path, directory.data(), directory.size());
+  std::memcpy(path + directory.size(), kName.data(), kName.size());
+  path[directory.size() + kName.size()] = '\0';
+  return Make(path);
 }
 
 long Socket(int family, int type) {
@@ -105,9 +125,10 @@ long OwnChild() {
   return Call(SYS_wait4, pid, nullptr, kWaitAllKinds, nullptr);
 }
 
-[[noreturn]] void Attempts(char** argv) {
+[[noreturn]] void Attempts(char** argv, char** environment) {
   const sockaddr_in host = Loopback(static_cast<std::uint16_t>(ParseNumber(argv[3])));
   Report("host_file", Read(argv[0]));
+  Report("host_chmod", Call(SYS_fchmodat, AT_FDCWD, argv[0], 0644));
   Report("host_socket", ConnectUnix(argv[1], false));
   Report("host_abstract", ConnectUnix(argv[2], true));
   Report("host_tcp", Connect(AF_INET, &host, sizeof host));
@@ -125,7 +146,7 @@ long OwnChild() {
 
   Report("read_runtime", Read("/usr/bin"));
   Report("own_file", Make("palmshed-probe-file"));
-  Report("own_tmp", Make("/tmp/palmshed-probe-file"));
+  Report("own_tmp", MakeTemporary(Temporary(environment)));
   Report("own_shm", Make("/dev/shm/palmshed-probe-file"));
   Report("own_tcp", OwnLoopback());
   Report("own_socketpair", OwnSocketPair());
@@ -146,7 +167,7 @@ long OwnChild() {
 }  // namespace
 
 void RunProbe(int argc, char** argv) {
-  if (argc == 6) Attempts(argv + 1);
+  if (argc == 6) Attempts(argv + 1, argv + argc + 1);
   if (argc == 1) Echo();
   ExitGroup(2);
 }

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "child/raw.h"
 #include "child/text.h"
@@ -35,7 +36,13 @@ bool Exists(int pid) { return Call(SYS_tgkill, pid, pid, 0) != -ESRCH; }
 
 }  // namespace
 
-ProcessWalk::ProcessWalk(Pool* pool) {
+ProcessWalk::ProcessWalk(Pool* pool) : pool_(pool) {
+  if (pool->host_pids) {
+    pool->proc_lock.Lock();
+    directory_ = pool->proc_directory;
+    (void)Call(SYS_lseek, directory_, 0, SEEK_SET);
+    return;
+  }
   const long directory =
       pool->proc ? OpenAt(AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY) : long{-ENOENT};
   if (directory >= 0) {
@@ -46,7 +53,11 @@ ProcessWalk::ProcessWalk(Pool* pool) {
 }
 
 ProcessWalk::~ProcessWalk() {
-  if (directory_ >= 0) Close(directory_);
+  if (pool_->host_pids) {
+    pool_->proc_lock.Unlock();
+  } else if (directory_ >= 0) {
+    Close(directory_);
+  }
 }
 
 int ProcessWalk::Next() { return directory_ >= 0 ? NextInProc() : NextNumber(); }
@@ -60,8 +71,8 @@ int ProcessWalk::NextInProc() {
     }
     const auto* const entry = reinterpret_cast<const DirectoryEntry*>(entries_ + at_);
     at_ += entry->record_length;
-    const std::uint32_t pid = ParseNumber(entry->name);
-    if (pid > 1) return static_cast<int>(pid);
+    const auto pid = static_cast<int>(ParseNumber(entry->name));
+    if (pid > 1 && pid != pool_->self) return pid;
   }
 }
 

@@ -6,7 +6,7 @@
 namespace palmshed::child {
 
 /// Yields the number of every process but init. Reads /proc; where there is none, tries the numbers
-/// one by one.
+/// one by one. Without a pid namespace the host's processes are among them.
 class ProcessWalk {
  public:
   explicit ProcessWalk(Pool* pool);
@@ -21,6 +21,7 @@ class ProcessWalk {
   int NextInProc();
   int NextNumber();
 
+  Pool* const pool_;
   int directory_ = -1;
   long filled_ = 0;
   long at_ = 0;

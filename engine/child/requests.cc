@@ -70,11 +70,12 @@ void Kill(Pool* pool, const KillRequest& request) {
   }
 }
 
+// Init stands in the workspace.
 void SendWorkspace(std::uint32_t sequence) {
   InitReply reply{};
   reply.answer = InitAnswer::kWorkspace;
   reply.sequence = sequence;
-  const long workspace = OpenAt(AT_FDCWD, "/workspace", O_RDONLY | O_DIRECTORY);
+  const long workspace = OpenAt(AT_FDCWD, ".", O_RDONLY | O_DIRECTORY);
   if (workspace < 0) {
     reply.step = Step::kOpenWorkspace;
     reply.sys_errno = static_cast<std::int32_t>(-workspace);

@@ -7,7 +7,9 @@
 #include <sys/wait.h>
 
 #include <cstring>
+#include <span>
 
+#include "child/host_pids.h"
 #include "child/lifeline.h"
 #include "child/message.h"
 #include "child/pool.h"
@@ -21,6 +23,7 @@ namespace palmshed::child {
 namespace {
 
 constexpr std::uint64_t kStuckPauseNs = 10'000'000;
+constexpr int kStampsBeforeServing = 9;
 constexpr std::uint64_t kMarkBase = std::uint64_t{1} << 40;
 
 // Zero at first, so that it takes no room in the program.
@@ -35,6 +38,7 @@ using SetupStep = Failure (*)(const SetupPlan&);
 constexpr SetupStep kSetupSteps[] = {MountProc,  MountPrivateDirectories, AttachWorkspace,
                                      SetUpNames, DropPrivileges,          ApplyLandlock,
                                      LoadFilter};
+constexpr SetupStep kFilteredSteps[] = {JoinKeyring, DropPrivileges, ApplyLandlock, LoadFilter};
 
 [[noreturn]] void FailSandbox(const Failure& failure) {
   InitReply reply{};
@@ -102,6 +106,7 @@ Failure PrepareTellingApart(const InitConfig& config, Pool* pool) {
 }
 
 Failure PreparePool(const InitConfig& config, Pool* pool) {
+  pool->self = static_cast<int>(Call(SYS_getpid));
   pool->proc = (config.flags & kInitNoProc) == 0;
   const long null = OpenAt(AT_FDCWD, "/dev/null", O_RDONLY);
   if (null < 0) return FailureIf(null, Step::kOpenNull);
@@ -123,6 +128,7 @@ class MainThread {
   [[noreturn]] void Serve();
 
  private:
+  void Confine(const SetupPlan& plan, std::uint64_t* stamp);
   void TakeRequests();
   void StandIn();
   bool EndStuckStarts();
@@ -132,6 +138,22 @@ class MainThread {
   int child_ends_ = -1;
   bool stuck_ = false;  ///< An exec that should be killed hangs.
 };
+
+void MainThread::Confine(const SetupPlan& plan, std::uint64_t* stamp) {
+  const bool filtered = (plan.config->flags & kInitFiltered) != 0;
+  if (filtered) MustSucceed(EnterHostPids(*plan.config, &pool_));
+  const std::span<const SetupStep> steps =
+      filtered ? std::span<const SetupStep>(kFilteredSteps) : std::span(kSetupSteps);
+  for (const SetupStep step : steps) {
+    MustSucceed(step(plan));
+    *stamp++ = NowNs();
+  }
+  if (!filtered) return;
+  MustSucceed(ProveSignalScope(pool_));
+  MustSucceed(StartGuard(&pool_));
+  // From here on orphans come to init, not to the supervisor; after the guard, which goes there.
+  MustSucceed(FailureIf(Prctl(PR_SET_CHILD_SUBREAPER, 1), Step::kGuard));
+}
 
 void MainThread::SetUp() {
   InitReply reply{};
@@ -144,10 +166,8 @@ void MainThread::SetUp() {
   (void)Call(SYS_fcntl, kSocketFd, F_SETFD, FD_CLOEXEC);
   const SetupPlan plan = ReceiveConfig(memory_.message);
   *stamp++ = NowNs();
-  for (const SetupStep step : kSetupSteps) {
-    MustSucceed(step(plan));
-    *stamp++ = NowNs();
-  }
+  Confine(plan, stamp);
+  stamp = reply.stamps + kStampsBeforeServing;
   const long child_ends = OpenSignalQueue(SIGCHLD);
   MustSucceed(FailureIf(child_ends, Step::kThread));
   child_ends_ = static_cast<int>(child_ends);
@@ -206,12 +226,20 @@ bool MainThread::EndStuckStarts() {
   return again;
 }
 
+// Nobody would end the sandbox after init.
+[[noreturn]] void EndUnguarded() {
+  KillSandbox();
+  ExitGroup(1);
+}
+
 void MainThread::Serve() {
   for (;;) {
     pollfd watched[] = {{child_ends_, POLLIN, 0},
                         {pool_.requests_to_main, POLLIN, 0},
-                        {pool_.led_by_main ? kSocketFd : -1, POLLIN, 0}};
-    (void)Poll(watched, 3, stuck_ ? kStuckPauseNs : kNoTimeout);
+                        {pool_.led_by_main ? kSocketFd : -1, POLLIN, 0},
+                        {pool_.host_pids ? pool_.guard : -1, POLLIN, 0}};
+    (void)Poll(watched, 4, stuck_ ? kStuckPauseNs : kNoTimeout);
+    if (watched[3].revents != 0) EndUnguarded();
     if (watched[0].revents != 0) {
       DrainSignalQueue(child_ends_);
       ReapOrphans(&pool_);

@@ -10,6 +10,8 @@ class SandboxTable {
   static constexpr std::uint32_t kCapacity = 16384;
 
   bool full() const { return count_ == kCapacity; }
+  std::uint32_t count() const { return count_; }
+  int pid(std::uint32_t row) const { return rows_[row].pid; }
 
   /// Precondition: not full.
   void Add(int pid, std::uint32_t sequence) { rows_[count_++] = {pid, sequence}; }

@@ -27,6 +27,7 @@ Failure AttachWorkspace(const SetupPlan& plan);
 
 /// setup_identity.cc: host name, loopback, keyring; then no privilege is left.
 Failure SetUpNames(const SetupPlan& plan);
+Failure JoinKeyring(const SetupPlan& plan);  ///< Alone, where there are no namespaces.
 Failure DropPrivileges(const SetupPlan& plan);
 
 /// setup_confinement.cc: Landlock, then seccomp, which could forbid the rest.

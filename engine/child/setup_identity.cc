@@ -25,6 +25,8 @@ Failure EmptyBoundingSet() {
 
 }  // namespace
 
+Failure JoinKeyring(const SetupPlan&) { return FailureIf(JoinFreshKeyring(), Step::kKeyring); }
+
 Failure SetUpNames(const SetupPlan& plan) {
   const long named = Call(SYS_sethostname, kHostname.data(), kHostname.size());
   if (named < 0) return FailureIf(named, Step::kHostname);
@@ -32,12 +34,15 @@ Failure SetUpNames(const SetupPlan& plan) {
     const long up = BringLoopbackUp();
     if (up < 0) return FailureIf(up, Step::kLoopback);
   }
-  return FailureIf(JoinFreshKeyring(), Step::kKeyring);
+  return JoinKeyring(plan);
 }
 
-Failure DropPrivileges(const SetupPlan&) {
-  const Failure bounded = EmptyBoundingSet();
-  if (bounded.failed()) return bounded;
+// The bounding set is out of an ordinary user's reach; with no_new_privs nothing can draw on it.
+Failure DropPrivileges(const SetupPlan& plan) {
+  if ((plan.config->flags & kInitFiltered) == 0) {
+    const Failure bounded = EmptyBoundingSet();
+    if (bounded.failed()) return bounded;
+  }
   const long ambient = Prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL);
   if (ambient < 0) return FailureIf(ambient, Step::kDropCapabilities);
   const CapabilityHeader header{kCapabilityVersion3, 0};

@@ -3,6 +3,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 
+#include "child/host_pids.h"
 #include "child/pool.h"
 #include "child/raw.h"
 
@@ -20,7 +21,8 @@ constexpr std::size_t kBelowSlot = kPage + kChildStack + kPage + kThreadStack;
 
 Failure EnterSignalScope(const Pool& pool) {
   if (!pool.signal_scope) return kSuccess;
-  return FailureIf(Call(SYS_landlock_restrict_self, pool.scope_ruleset, 0), Step::kSignalScope);
+  const long entered = Call(SYS_landlock_restrict_self, pool.scope_ruleset, 0);
+  return entered < 0 ? FailureIf(entered, Step::kSignalScope) : ProveSignalScope(pool);
 }
 
 void SetServing(Slot* slot, bool serving) {

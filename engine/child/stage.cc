@@ -13,12 +13,18 @@
 #include "child/message.h"
 #include "child/raw.h"
 #include "child/roles.h"
+#include "child/supervisor.h"
 #include "child/text.h"
 
 namespace palmshed::child {
 namespace {
 
+// The engine's first message is taken first: a socket closed with a message unread resets the
+// connection, and the engine would see that instead of the answer (unix(7)).
 [[noreturn]] void FailStage(const Failure& failure) {
+  char start_of_config[8];
+  Message message = ReceiveMessage(kSocketFd, start_of_config, sizeof start_of_config);
+  message.CloseFds();
   LauncherReply reply{};
   reply.answer = LauncherAnswer::kFailed;
   reply.step = failure.step;
@@ -79,6 +85,53 @@ Failure WriteProcFile(int pid, const char* name, const char* text, Step step) {
   return FailureIf(written, step);
 }
 
+// ---- a gid map written by newgidmap(1)
+
+struct Program {
+  const char* arguments[16];
+  Failure failure;
+};
+
+void BecomeProgramInChild(void* shared) {
+  auto* const program = static_cast<Program*>(shared);
+  const char* const environment[] = {nullptr};
+  (void)Call(SYS_close_range, kSocketFd, ~0U, 0);
+  const long result = Call(SYS_execve, kNewgidmap, program->arguments, environment);
+  program->failure = FailureIf(result, Step::kGidMap);
+  ExitGroup(127);
+}
+
+// Cuts `text` at its spaces and line ends; its words are arguments from `count` on.
+void AddWords(char* text, Program* program, int count) {
+  constexpr int kMost = static_cast<int>(sizeof program->arguments / sizeof(char*)) - 1;
+  bool inside = false;
+  for (; *text != '\0'; ++text) {
+    const bool blank = *text == ' ' || *text == '\n';
+    if (blank) *text = '\0';
+    if (!blank && !inside && count < kMost) program->arguments[count++] = text;
+    inside = !blank;
+  }
+}
+
+Failure MapByProgram(int pid, const char* gid_map) {
+  ShortText number;
+  number.Append(static_cast<std::uint64_t>(pid));
+  char words[128] = {};
+  if (std::strlen(gid_map) >= sizeof words) return {Step::kGidMap, E2BIG};
+  std::memcpy(words, gid_map, std::strlen(gid_map));
+  Program program{{"newgidmap", number.c_str()}, kSuccess};
+  AddWords(words, &program, 2);
+  alignas(16) static char stack[4096];
+  const long child = PalmshedCloneOnStack(CLONE_VM | CLONE_VFORK | SIGCHLD, stack + sizeof stack,
+                                          nullptr, nullptr, BecomeProgramInChild, &program);
+  if (child < 0) return FailureIf(child, Step::kGidMap);
+  int status = 0;
+  while (Call(SYS_wait4, child, &status, __WALL, nullptr) == -EINTR) {
+  }
+  if (program.failure.failed()) return program.failure;
+  return status == 0 ? kSuccess : Failure{Step::kGidMap, EPERM};
+}
+
 Failure WriteMaps(int pid, const char* uid_map, const char* gid_map, std::uint32_t flags) {
   if ((flags & kStageDenySetgroups) != 0) {
     const Failure denied = WriteProcFile(pid, "setgroups", "deny", Step::kSetgroups);
@@ -86,6 +139,7 @@ Failure WriteMaps(int pid, const char* uid_map, const char* gid_map, std::uint32
   }
   const Failure uids = WriteProcFile(pid, "uid_map", uid_map, Step::kUidMap);
   if (uids.failed()) return uids;
+  if ((flags & kStageNewgidmap) != 0) return MapByProgram(pid, gid_map);
   return WriteProcFile(pid, "gid_map", gid_map, Step::kGidMap);
 }
 
@@ -113,6 +167,7 @@ void RunStage(const char* uid_map, const char* gid_map, const char* flags_text) 
     FailStage(FailureIf(result, Step::kOpenNull));
   }
   LiftOwnLimits();
+  if ((flags & kStageFiltered) != 0) RunSupervisor();
   int go[2];
   if (const long result = Call(SYS_pipe2, go, O_CLOEXEC); result < 0) {
     FailStage(FailureIf(result, Step::kCloneLauncher));

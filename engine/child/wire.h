@@ -30,6 +30,7 @@ inline constexpr int kTmpTreeFd = 5;        ///< sandbox: detached mount of /tmp
 inline constexpr std::uint32_t kInsideUid = 1000;        ///< uid and gid inside a user namespace.
 inline constexpr std::uint32_t kMaxMessage = 64 * 1024;  ///< Largest message, payload included.
 inline constexpr int kMaxRlimits = 16;
+inline constexpr char kNewgidmap[] = "/usr/bin/newgidmap";
 
 // Where a process of ours failed. The name of each is in step_names.h, for error messages.
 enum class Step : std::uint32_t {
@@ -58,6 +59,7 @@ enum class Step : std::uint32_t {
   kSandboxIds,
   kSandboxCapabilities,
   kExecInit,
+  kOpenProc,  ///< Without namespaces: the host's list of processes.
   kMountProc,
   kMountShm,
   kMountPts,
@@ -76,6 +78,7 @@ enum class Step : std::uint32_t {
   kOpenNull,
   kThread,
   kSignalScope,
+  kGuard,
   kRequest,  ///< A request was malformed or too large to hold.
   kClone,    ///< The workload's vfork.
   kRlimit,
@@ -89,12 +92,18 @@ enum class Step : std::uint32_t {
 inline constexpr std::uint32_t kStageDenySetgroups =
     1;  ///< An ordinary user must, user_namespaces(7).
 inline constexpr std::uint32_t kStageNoUserNamespace = 2;  ///< Root on a host without them.
+inline constexpr std::uint32_t kStageNewgidmap = 8;  ///< gid_map is written by newgidmap(1), which
+                                                     ///< leaves setgroups(2) usable.
+inline constexpr std::uint32_t kStageFiltered = 4;   ///< No namespaces at all: supervisor.h. The
+                                                     ///< launcher's messages, of whose config and
+                                                     ///< requests only the workspace is used.
 
 // ---- launcher
 inline constexpr std::uint32_t kLauncherRoot = 1;         ///< Sandboxes get uids of their own.
 inline constexpr std::uint32_t kLauncherHostNetwork = 2;  ///< Sandboxes share the host's network.
 inline constexpr std::uint32_t kLauncherNoUserNamespace = 4;
 inline constexpr std::uint32_t kLauncherSpareNetwork = 8;  ///< Keep a spare network namespace.
+inline constexpr std::uint32_t kLauncherDropGroups = 16;   ///< An ordinary user who may (stage).
 
 struct LauncherConfig {
   std::uint32_t flags;
@@ -152,6 +161,7 @@ struct LauncherReply {
 inline constexpr std::uint32_t kInitLoopback = 1;     ///< Bring the namespace's lo up.
 inline constexpr std::uint32_t kInitNoProc = 2;       ///< degraded: proc
 inline constexpr std::uint32_t kInitSignalScope = 4;  ///< Landlock ABI >= 6: a scope per execution.
+inline constexpr std::uint32_t kInitFiltered = 8;  ///< No namespaces: Landlock and seccomp alone.
 
 struct LandlockRule {
   std::uint64_t access;
@@ -210,7 +220,7 @@ struct KillRequest {
   std::uint32_t all;
 };
 
-// Asks for a descriptor of /workspace, opened inside.
+// Asks for a descriptor of the workspace, opened inside.
 struct WorkspaceRequest {
   InitOp op;
   std::uint32_t sequence;

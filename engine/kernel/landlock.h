@@ -40,6 +40,9 @@ inline constexpr std::uint64_t kFileRights =
 
 }  // namespace landlock
 
+/// The first version with scopes (Linux 6.12).
+inline constexpr int kLandlockAbiWithScopes = 6;
+
 /// What a ruleset can restrict.
 struct LandlockRights {
   std::uint64_t fs = 0;

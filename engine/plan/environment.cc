@@ -31,8 +31,8 @@ std::string JoinPath(const std::vector<std::string>& directories) {
 
 Env DefaultEnv(const Offer& offer) {
   const Env defaults = {{"PATH", JoinPath(offer.search_path)},
-                        {"HOME", kWorkspace},
-                        {"TMPDIR", "/tmp"},
+                        {"HOME", offer.workspace},
+                        {"TMPDIR", offer.tmp},
                         {"LANG", "C.UTF-8"},
                         {"USER", "sandbox"},
                         {"LOGNAME", "sandbox"},

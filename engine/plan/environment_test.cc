@@ -22,6 +22,14 @@ TEST(Environment, DefaultsComeFromTheOfferAlone) {
                           Pair("PALMSHED_SANDBOX", "1"), Pair("RUSTUP_HOME", "/opt/rustup")));
 }
 
+TEST(Environment, HomeAndTmpAreWhereTheOfferSays) {
+  const Offer offer{
+      .backend = "native", .workspace = "/state/sbx/workspace", .tmp = "/state/sbx/tmp"};
+  const Env env = DefaultEnv(offer);
+  EXPECT_EQ(Lookup(env, "HOME"), "/state/sbx/workspace");
+  EXPECT_EQ(Lookup(env, "TMPDIR"), "/state/sbx/tmp");
+}
+
 TEST(Environment, NoNameIsLeftTwiceAndTheLaterValueWins) {
   EXPECT_THAT(Merge({{"A", "1"}, {"B", "2"}, {"A", "3"}}, {{"C", "4"}, {"B", ""}, {"C", "5"}}),
               ElementsAre(Pair("A", "3"), Pair("B", ""), Pair("C", "5")));

@@ -27,6 +27,7 @@ Result<void> PlanView(const SandboxOptions& options, const Offer& offer, Sandbox
   const bool wanted = options.os_filesystem_isolation.value_or(true);
   plan.private_view = wanted && offer.private_view;
   plan.filtered_view = wanted && !offer.private_view && offer.filtered_view;
+  plan.workspace = offer.workspace;
   if (!wanted || plan.private_view || plan.filtered_view) return {};
   return RefuseMissing("osFilesystemIsolation", offer.private_view_missing);
 }
@@ -159,6 +160,7 @@ Result<ExecPlan> PlanExec(const ExecRequest& request, const SandboxPlan& sandbox
   PALMSHED_TRY_VOID(PlanExecLimits(options, sandbox, plan, concessions));
   PALMSHED_TRY_VOID(PlanProgram(request, sandbox, plan));
   PlanStdin(options, plan);
+  plan.workspace = sandbox.workspace;
   plan.work_dir = options.work_dir.empty() ? sandbox.work_dir : options.work_dir;
   plan.weaker = concessions.TakeWeaker();
   return plan;

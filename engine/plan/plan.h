@@ -28,7 +28,9 @@ struct Offer {
   std::string backend;
   bool private_view = false;  ///< A file view of its own.
   Missing private_view_missing{};
-  bool filtered_view = false;  ///< The weaker rung: workspace at its host path.
+  bool filtered_view = false;          ///< The weaker rung: workspace at its host path.
+  std::string workspace = kWorkspace;  ///< As the program sees it.
+  std::string tmp = "/tmp";            ///< A directory of the sandbox's own.
   bool network_disabled = false;
   Missing network_missing{};
   bool host_loopback_guarded = false;  ///< With "allow": abstract sockets of the host are scoped.
@@ -47,6 +49,7 @@ struct SandboxPlan {
   Network network = Network::kDisabled;
   bool private_view = true;  ///< False: the caller opted out, or the rung is filtered.
   bool filtered_view = false;
+  std::string workspace = kWorkspace;  ///< As the program sees it.
   bool proc = true;        ///< False when `degraded` names it, and in the filtered view.
   Env env{};               ///< Complete: defaults, runtimes, the caller's on top.
   std::string work_dir{};  ///< Relative to the workspace; empty: the workspace itself.
@@ -68,9 +71,10 @@ enum class StdinKind : std::uint8_t { kNull, kPipe };
 /// One execution as it will be started.
 struct ExecPlan {
   std::vector<std::string> argv{};
-  std::vector<std::string> paths{};  ///< Candidates to execute, in order.
-  std::vector<std::string> env{};    ///< "NAME=value", no name twice.
-  std::string work_dir{};            ///< Relative to the workspace; empty: the workspace itself.
+  std::vector<std::string> paths{};    ///< Candidates to execute, in order.
+  std::vector<std::string> env{};      ///< "NAME=value", no name twice.
+  std::string workspace = kWorkspace;  ///< As the program sees it.
+  std::string work_dir{};              ///< Relative to the workspace; empty: the workspace itself.
   Millis timeout{0};
   Bytes max_output = kDefaultMaxOutput;
   StdinKind stdin_kind = StdinKind::kNull;

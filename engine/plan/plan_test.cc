@@ -116,8 +116,10 @@ TEST(PlanSandbox, TheFileViewFailsClosed) {  // C006
   EXPECT_FALSE(opted_out->filtered_view);
   offer.filtered_view = true;
   offer.fresh_proc = false;  // The filtered view has no /proc, so that none is needed.
+  offer.workspace = "/state/sbx/workspace";
   const auto filtered = PlanSandbox({}, offer);
   ASSERT_TRUE(filtered);
+  EXPECT_EQ(PlanTrue({}, *filtered)->workspace, "/state/sbx/workspace");
   EXPECT_FALSE(filtered->private_view);
   EXPECT_TRUE(filtered->filtered_view);
   EXPECT_FALSE(filtered->proc);

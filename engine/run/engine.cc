@@ -75,14 +75,14 @@ SandboxState::Context EngineState::SandboxContext(const std::string& backend) {
 Result<std::shared_ptr<SandboxState>> EngineState::CreateSandbox(const SandboxOptions& options) {
   PALMSHED_TRY_VOID(model::Validate(options));
   PALMSHED_TRY(backends::Backend * backend, FindBackend(options.backend));
-  PALMSHED_TRY(const plan::Offer offer, backend->MakeOffer(options));
+  const std::string id = MakeId("sbx_");
+  PALMSHED_TRY(const plan::Offer offer, backend->MakeOffer(id, options));
   PALMSHED_TRY(plan::SandboxPlan plan, plan::PlanSandbox(options, offer));
 
-  auto sandbox =
-      std::make_shared<SandboxState>(MakeId("sbx_"), plan, SandboxContext(options.backend));
+  auto sandbox = std::make_shared<SandboxState>(id, plan, SandboxContext(options.backend));
   const std::weak_ptr<SandboxState> weak_sandbox = sandbox;
   PALMSHED_TRY(std::shared_ptr<backends::BackendSandbox> made,
-               backend->Create(sandbox->id(), plan, [weak_sandbox] {
+               backend->Create(id, plan, [weak_sandbox] {
                  if (const auto lost = weak_sandbox.lock()) lost->OnLost();
                }));
   sandbox->Attach(std::move(made));
@@ -137,7 +137,7 @@ void EngineState::Shutdown() {
   }
   for (const auto& [id, sandbox] : sandboxes) sandbox->Kill();
   for (const auto& [id, sandbox] : sandboxes) (void)sandbox->Destroy();
-  worker_.reset();
+  worker_->Finish();
   backends_.clear();
   loop_->Run([] {});  // Events posted so far reach the observer.
 }

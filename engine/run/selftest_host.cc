@@ -128,6 +128,7 @@ Result<void> HostTargets::Listen() {
 
 Result<void> HostTargets::CheckReachable() const {
   PALMSHED_TRY_VOID(sys::Open(file(), O_RDONLY));
+  if (::chmod(file().c_str(), 0644) < 0) return std::unexpected(SysError("chmod", errno, file()));
   PALMSHED_TRY_VOID(Reach(Loopback(port_)));
   PALMSHED_TRY_VOID(Reach(Unix(std::string(1, '\0') + abstract_name_)));
   return Reach(Unix(socket()));

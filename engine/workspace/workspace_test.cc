@@ -14,7 +14,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -111,7 +110,7 @@ TEST_F(WorkspaceTest, ReadersSeeTheOldContentOrTheNew) {
   const std::string b(100'000, 'b');
   ASSERT_TRUE(workspace_.WriteFile("f", AsBytes(a), 0644));
   std::atomic<bool> stop = false;
-  std::thread writer([&] {
+  const std::jthread writer([&] {
     for (int i = 0; i < 300; ++i) {
       EXPECT_TRUE(workspace_.WriteFile("f", AsBytes(i % 2 == 0 ? b : a), 0644));
     }
@@ -122,7 +121,6 @@ TEST_F(WorkspaceTest, ReadersSeeTheOldContentOrTheNew) {
     ASSERT_TRUE(content);
     EXPECT_TRUE(*content == a || *content == b);
   }
-  writer.join();
 }
 
 TEST_F(WorkspaceTest, WrittenProgramRunsAtOnce) {  // C076
@@ -135,7 +133,7 @@ TEST_F(WorkspaceTest, WrittenProgramRunsAtOnce) {  // C076
     ASSERT_EQ(::posix_spawn(&pid, path.c_str(), nullptr, nullptr, argv.data(), nullptr), 0) << name;
     int status = 0;
     ASSERT_EQ(::waitpid(pid, &status, 0), pid);
-    EXPECT_EQ(WEXITSTATUS(status), 7) << name;
+    EXPECT_EQ(WEXITSTATUS(status), 7) << name;  // NOLINT(misc-include-cleaner): <sys/wait.h>
   }
 }
 

@@ -1,26 +1,16 @@
 #!/usr/bin/env python3
 """The program's output: untouched, complete, live; ours apart from it. C011."""
 
-import array
-import fcntl
 import hashlib
 import os
 import subprocess
-import termios
 import time
 import unittest
 
-from program import DEADLINE, ProgramTest, read_until, wait_until
+from program import DEADLINE, ProgramTest, queued, read_until, wait_until
 
 ALL_BYTES = "import sys; sys.{}.buffer.write(bytes(range(256)) * 4096)"
 DIGEST = "fbbab289f7f94b25736c58be46a994c441fd02552cc6022352e3d86d2fab7c83"
-
-
-def queued(pipe):
-    """How many bytes wait in a pipe."""
-    size = array.array("i", [0])
-    fcntl.ioctl(pipe, termios.FIONREAD, size)
-    return size[0]
 
 
 class Bytes(ProgramTest):

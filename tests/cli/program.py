@@ -1,12 +1,15 @@
 """Runs the built program, named by the variable PALMSHED, and sees what it leaves behind."""
 
+import array
 import ctypes
+import fcntl
 import os
 import re
 import select
 import signal
 import subprocess
 import tempfile
+import termios
 import time
 import unittest
 from pathlib import Path
@@ -44,6 +47,13 @@ def read_until(stream, marker):
             raise AssertionError(f"no {marker!r} in {seen!r}")
         seen += piece
     return seen
+
+
+def queued(pipe):
+    """How many bytes wait in a pipe."""
+    size = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, size)
+    return size[0]
 
 
 class ProgramTest(unittest.TestCase):

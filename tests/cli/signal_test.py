@@ -8,7 +8,16 @@ import subprocess
 import time
 import unittest
 
-from program import DEADLINE, SIGNALS, ProgramTest, paths_naming, read_until, sandbox_in
+from program import (
+    DEADLINE,
+    SIGNALS,
+    ProgramTest,
+    paths_naming,
+    queued,
+    read_until,
+    sandbox_in,
+    wait_until,
+)
 
 STUBBORN = "trap '' TERM; echo ready; while :; do sleep 0.2; done"
 
@@ -60,8 +69,8 @@ class Stop(ProgramTest):
         self.assert_no_orphans()
 
     def test_a_reader_that_does_not_read_holds_nobody_up(self):
-        process = self.start("run", "--", "sh", "-c", "echo started >&2; exec yes")
-        read_until(process.stderr, b"started\n")
+        process = self.start("run", "--", "yes")
+        wait_until(lambda: queued(process.stdout) > 32768, "a pipe that is nearly full")
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(timeout=DEADLINE), 130)
 

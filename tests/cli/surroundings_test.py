@@ -117,15 +117,14 @@ class Places(ProgramTest):
         self.assert_result(answer, 0, b"hi\n", b"")
         self.assertFalse(gone.exists())
 
-    def test_the_caller_is_not_changed(self):
-        """A umask, a limit and a nice value of ours are not the program's."""
-
-        def odd_state():
-            os.umask(0o077)
-            os.nice(5)
-
-        answer = self.shell("umask; nice; touch x && rm x", preexec_fn=odd_state)
-        self.assert_result(answer, 0, b"0022\n0\n", b"")
+    def test_our_umask_is_not_inherited(self):
+        """Our umask is not the program's, nor that of what is copied in."""
+        (self.directory / "a.txt").write_text("alpha")
+        answer = self.shell(
+            "umask; stat -c %a a.txt", "--copy", str(self.directory / "a.txt"),
+            preexec_fn=lambda: os.umask(0o077),
+        )
+        self.assert_result(answer, 0, b"0022\n644\n", b"")
 
 
 if __name__ == "__main__":

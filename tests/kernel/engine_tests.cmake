@@ -18,7 +18,12 @@ file(GLOB engine_kernel_tests CONFIGURE_DEPENDS *_test.cc)
 list(FILTER engine_kernel_tests EXCLUDE REGEX "/helper_[a-z_]*_test\\.cc$")
 file(GLOB engine_kernel_support CONFIGURE_DEPENDS ../support/*.cc)
 list(FILTER engine_kernel_support EXCLUDE REGEX "/helper_[a-z_]*\\.cc$")
-add_library(engine_kernel_tests OBJECT ${engine_kernel_tests} ${engine_kernel_support})
+add_library(engine_kernel_support OBJECT ${engine_kernel_support})
+target_include_directories(engine_kernel_support PRIVATE
+  ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/engine/include)
+target_link_libraries(engine_kernel_support PRIVATE palmshed_options GTest::gmock GTest::gtest)
+target_compile_features(engine_kernel_support PRIVATE cxx_std_23)
+add_library(engine_kernel_tests OBJECT ${engine_kernel_tests})
 target_include_directories(engine_kernel_tests PRIVATE
   ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/engine/include)
 target_link_libraries(engine_kernel_tests PUBLIC palmshed_options Threads::Threads
@@ -26,7 +31,7 @@ target_link_libraries(engine_kernel_tests PUBLIC palmshed_options Threads::Threa
 target_compile_features(engine_kernel_tests PRIVATE cxx_std_23)
 
 add_executable(kernel_test)
-target_link_libraries(kernel_test PRIVATE engine_kernel_tests palmshed_engine GTest::gtest_main)
+target_link_libraries(kernel_test PRIVATE engine_kernel_tests engine_kernel_support palmshed_engine GTest::gtest_main)
 add_dependencies(kernel_test kernel_probe)
 gtest_discover_tests(kernel_test TEST_PREFIX kernel. DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
 
@@ -34,6 +39,7 @@ gtest_discover_tests(kernel_test TEST_PREFIX kernel. DISCOVERY_TIMEOUT 60 PROPER
 # guarantee's tests must then fail, and no others of their suite.
 add_executable(kernel_test_faulty)
 target_link_libraries(kernel_test_faulty PRIVATE
-  engine_kernel_tests palmshed_engine_faulty GTest::gtest_main)
+  engine_kernel_tests engine_kernel_support palmshed_engine_faulty GTest::gtest_main)
 add_dependencies(kernel_test_faulty kernel_probe)
 include(faults.cmake)
+include(filtered.cmake)

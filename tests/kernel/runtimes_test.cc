@@ -137,14 +137,17 @@ std::string InstallAmongSecrets(const TempDir& home) {
 }
 
 TEST_F(RuntimesOutsideUsr, AreFoundOnPathAndNothingBesideThemIs) {
-  const TempDir home(0755), root;
+  // A sandbox has a /tmp and a /var/tmp of its own, so what is installed there stays hidden.
+  const char* parent = std::getenv("HOME");
+  ASSERT_NE(parent, nullptr);
+  const TempDir home(0755, parent), root;
   const std::string bin = InstallAmongSecrets(home);
   Engine engine = Must(Engine::Create(
       {.workspace_root = root.path(), .search_path = bin + ":/usr/local/bin:/usr/bin:/bin"}));
   Sandbox sandbox = MakeSandboxIn(engine);
   EXPECT_THAT(Exec(sandbox, {"canary-interpreter"}), ExitedWith(0, "works\n"));
   const std::string search = "grep -rl " + std::string(kCanary) + " " + home.path();
-  EXPECT_THAT(RunOnHost({"sh", "-c", search}).out, HasSubstr("v1.2.3/secret"));
+  EXPECT_THAT(RunOnHost({"sh", "-c", search}, As::kSelf).out, HasSubstr("v1.2.3/secret"));
   EXPECT_THAT(ExecShell(sandbox, search + " 2>/dev/null").out.bytes, "");
   EXPECT_THAT(ExecShell(sandbox, "find " + home.path() + " -type f").out.bytes,
               Not(HasSubstr("secret")));

@@ -65,9 +65,10 @@ struct ReceivedMessage {
 ReceivedMessage ReceiveWithDeadline(BorrowedFd socket, int timeout_ms = kDeadlineMs);
 
 struct LauncherOptions {
-  bool root = true;         ///< Otherwise as an ordinary user.
-  std::uint32_t flags = 0;  ///< kLauncher..., beside those that follow from `root`.
-  std::string helper{};     ///< Path of another build of the helper.
+  bool root = true;               ///< Otherwise as an ordinary user.
+  std::uint32_t flags = 0;        ///< kLauncher..., beside those that follow from `root`.
+  std::uint32_t stage_flags = 0;  ///< kStage..., likewise.
+  std::string helper{};           ///< Path of another build of the helper.
   ViewRecords view = MinimalView();
   std::uint64_t max_processes = 0;  ///< RLIMIT_NPROC; 0: as it is.
   void (*before_exec)() = nullptr;  ///< Run in the child that becomes the stage.

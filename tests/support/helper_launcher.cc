@@ -166,8 +166,9 @@ void LauncherProcess::Start() {
     const std::string first = std::to_string(FirstSandboxUid());
     map += first + " " + first + " " + std::to_string(kSandboxUids) + "\n";
   }
-  const std::string flags = std::to_string((options_.root ? 0U : child::kStageDenySetgroups) |
-                                           (namespaces ? 0U : child::kStageNoUserNamespace));
+  const std::string flags =
+      std::to_string((options_.root ? 0U : child::kStageDenySetgroups) |
+                     (namespaces ? 0U : child::kStageNoUserNamespace) | options_.stage_flags);
   int pair[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) return;
   socket_.reset(pair[0]);

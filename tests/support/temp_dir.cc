@@ -15,8 +15,8 @@
 
 namespace palmshed::tests {
 
-TempDir::TempDir(unsigned mode) {
-  std::string name = "/var/tmp/palmshed-test-XXXXXX";
+TempDir::TempDir(unsigned mode, const std::string& parent) {
+  std::string name = parent + "/palmshed-test-XXXXXX";
   if (::mkdtemp(name.data()) == nullptr || ::chmod(name.c_str(), mode) != 0) {
     throw std::system_error(errno, std::generic_category(), "mkdtemp");
   }

@@ -6,11 +6,10 @@
 
 namespace palmshed::tests {
 
-/// A fresh directory below /var/tmp (not /tmp, which every sandbox has one of its own of), open to
-/// nobody else unless `mode` says so.
+/// A fresh directory, open to nobody else unless `mode` says so.
 class TempDir {
  public:
-  explicit TempDir(unsigned mode = 0700);
+  explicit TempDir(unsigned mode = 0700, const std::string& parent = "/var/tmp");
   ~TempDir();
   TempDir(const TempDir&) = delete;
   TempDir& operator=(const TempDir&) = delete;

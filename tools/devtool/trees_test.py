@@ -55,9 +55,10 @@ class Trees(unittest.TestCase):
         for path in (self.root, self.root / "a", self.root / "a/b", file):
             self.assertEqual(path.stat().st_uid, nobody.pw_uid, path)
 
-    def test_objects_of_tests_are_no_part_of_the_helper(self) -> None:
-        kept = self.plant("build/dev/engine/child/CMakeFiles/palmshed-init.dir/main.cc.o")
-        self.plant("build/dev/engine/child/CMakeFiles/test.dir/main_test.cc.o")
+    def test_what_is_not_linked_is_no_part_of_the_helper(self) -> None:
+        folder = "build/dev/engine/child/CMakeFiles"
+        kept = self.plant(f"{folder}/palmshed_init_objects.dir/main.cc.o")
+        self.plant(f"{folder}/palmshed_init_dumpable_objects.dir/main.cc.o")
         self.plant("build/dev/engine/base/CMakeFiles/x.dir/result.cc.o")
         self.assertEqual(helper.objects("dev"), [kept])
 

@@ -24,7 +24,7 @@ std::vector<std::byte> Payload(const plan::ExecPlan& plan) {
   for (const auto* list : {&plan.paths, &plan.argv, &plan.env}) {
     for (const std::string& text : *list) AppendString(payload, text);
   }
-  std::string directory = plan::kWorkspace;
+  std::string directory = plan.workspace;
   if (!plan.work_dir.empty()) directory.append("/").append(plan.work_dir);
   AppendString(payload, directory);
   return payload;

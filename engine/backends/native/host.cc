@@ -15,11 +15,14 @@
 
 #include "backends/native/runtimes.h"
 #include "backends/native/state_paths.h"
+#include "backends/native/subordinate_gids.h"
 #include "backends/native/uid_lease.h"
+#include "base/faults.h"
 #include "base/result.h"
 #include "base/sys.h"
 #include "base/unique_fd.h"
 #include "child/image.h"
+#include "child/wire.h"
 #include "kernel/landlock.h"
 #include "palmshed/error.h"
 #include "palmshed/options.h"
@@ -93,12 +96,16 @@ Result<UniqueFd> MakeHelper(const std::string& directory) {
 
 Result<Host> DiscoverHost(const EngineOptions& options) {
   Host host{.root = ::geteuid() == 0,
-            .extra_groups = ::getgroups(0, nullptr) > 0,
+            .extra_groups = HasExtraGroups(),
             .landlock_abi = kernel::LandlockAbi()};
+  if (Faulty("landlock-without-scopes")) host.landlock_abi = kernel::kLandlockAbiWithScopes - 1;
   PALMSHED_TRY(host.directories,
                OpenHostDirectories(ReadHostEnvironment(), options.workspace_root));
   if (host.root) {
     PALMSHED_TRY(host.uids, ChooseUidRange({}));
+  }
+  if (!host.root && host.extra_groups && ::access(child::kNewgidmap, X_OK) == 0) {
+    host.spare_gid = FirstSubordinateGid(::getuid(), {});
   }
   PALMSHED_TRY(host.helper, MakeHelper(host.directories.workspaces.path));
   const std::string path =

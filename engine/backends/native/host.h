@@ -1,7 +1,9 @@
 // What the backend finds out about this host once, before the first sandbox.
 #pragma once
 
+#include <cstdint>
 #include <future>
+#include <optional>
 
 #include "backends/native/runtimes.h"
 #include "backends/native/state_paths.h"
@@ -13,12 +15,13 @@
 namespace palmshed::backends::native {
 
 struct Host {
-  bool root = false;              ///< The engine may give sandboxes uids of their own.
-  bool extra_groups = false;      ///< The engine's user is in groups that sandboxes would keep.
-  int landlock_abi = 0;           ///< 0: no Landlock.
-  HostDirectories directories{};  ///< Of state and workspaces.
-  UidRange uids{};                ///< With `root`.
-  UniqueFd helper{};              ///< The helper program, ready to execute.
+  bool root = false;          ///< The engine may give sandboxes uids of their own.
+  bool extra_groups = false;  ///< The engine's user is in groups that sandboxes would keep.
+  std::optional<std::uint32_t> spare_gid{};  ///< One of that user's, by which they can be dropped.
+  int landlock_abi = 0;                      ///< 0: no Landlock.
+  HostDirectories directories{};             ///< Of state and workspaces.
+  UidRange uids{};                           ///< With `root`.
+  UniqueFd helper{};                         ///< The helper program, ready to execute.
   /// Programs outside /usr. Looked for when first asked for, by which time a launcher is starting.
   std::shared_future<Runtimes> runtimes{};
 };

@@ -25,8 +25,6 @@ namespace {
 
 constexpr std::uint64_t kUnlimited = RLIM_INFINITY;
 constexpr std::uint64_t kShmBytes = 256U << 20;
-/// The first version with scopes for signals, which tell the executions of a sandbox apart.
-constexpr int kAbiWithScopes = 6;
 
 // Set in every workload, never inherited from the engine (a hard limit that is lower there stays:
 // only root with CAP_SYS_RESOURCE could raise it). The values are those of a login on Debian 12
@@ -51,10 +49,11 @@ constexpr std::array<child::Rlimit, 15> kRlimits{{
 static_assert(kRlimits.size() <= child::kMaxRlimits);
 
 std::uint32_t FlagsFor(const plan::SandboxPlan& plan, int landlock_abi) {
-  std::uint32_t flags = 0;
+  std::uint32_t flags = plan.filtered_view ? child::kInitFiltered : 0;
   if (plan.network == Network::kDisabled) flags |= child::kInitLoopback;
   if (!plan.proc) flags |= child::kInitNoProc;
-  if (landlock_abi >= kAbiWithScopes) flags |= child::kInitSignalScope;
+  // Scopes for signals tell the executions of a sandbox apart.
+  if (landlock_abi >= kernel::kLandlockAbiWithScopes) flags |= child::kInitSignalScope;
   return flags;
 }
 

@@ -125,7 +125,7 @@ Launcher::~Launcher() {
 
 bool Launcher::gone() const {
   const std::lock_guard lock(mu_);
-  return gone_;
+  return gone_ || sys::WaitHangup(socket_.get(), 0).value_or(true);
 }
 
 Result<UniqueFd> Launcher::Launch(const LaunchRequest& request) {

@@ -10,7 +10,6 @@
 #include <chrono>
 #include <expected>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -24,10 +23,12 @@
 #include "backends/native/host.h"
 #include "backends/native/init_message.h"
 #include "backends/native/launcher.h"
+#include "backends/native/launchers.h"
 #include "backends/native/remedies.h"
 #include "backends/native/rungs.h"
 #include "backends/native/sandbox.h"
 #include "backends/native/state.h"
+#include "backends/native/state_paths.h"
 #include "backends/native/uid_lease.h"
 #include "base/faults.h"
 #include "base/result.h"
@@ -36,6 +37,7 @@
 #include "child/image.h"
 #include "child/step_names.h"
 #include "child/wire.h"
+#include "kernel/landlock.h"
 #include "palmshed/capabilities.h"
 #include "palmshed/error.h"
 #include "palmshed/options.h"
@@ -45,15 +47,14 @@ namespace palmshed::backends::native {
 namespace {
 
 constexpr char kName[] = "native";
-/// Landlock's first version with scopes for abstract sockets.
-constexpr int kAbiWithScopes = 6;
 
 class NativeBackend final : public Backend {
  public:
-  explicit NativeBackend(const BackendContext& context) : context_(context) {}
+  explicit NativeBackend(const BackendContext& context)
+      : context_(context), launchers_(context.loop, context.worker) {}
 
   std::string_view name() const override { return kName; }
-  Result<plan::Offer> MakeOffer(const SandboxOptions& options) override;
+  Result<plan::Offer> MakeOffer(const std::string& id, const SandboxOptions& options) override;
   Result<std::unique_ptr<BackendSandbox>> Create(const std::string& id,
                                                  const plan::SandboxPlan& plan,
                                                  std::function<void()> lost) override;
@@ -70,7 +71,7 @@ class NativeBackend final : public Backend {
   const BackendContext context_;
   std::mutex mu_;
   std::optional<Host> host_;  ///< Set once, then constant.
-  std::map<Kind, Rung> rungs_;
+  Launchers launchers_;
   Filters filters_;
 };
 
@@ -83,6 +84,32 @@ void OfferNothing(const Error& refused, plan::Offer& offer) {
   offer.private_view_missing = missing;
   offer.network_missing = missing;
   offer.proc_missing = missing;
+}
+
+void OfferFiltered(const HostDirectory& root, const std::string& id, plan::Offer& offer) {
+  offer.filtered_view = true;
+  offer.workspace = WorkspacePath(root, id);
+  offer.tmp = TmpPath(root, id);
+}
+
+/// The kind that the offer for this plan was made for.
+Kind KindOf(const plan::SandboxPlan& plan) {
+  return KindFor(plan.private_view || plan.filtered_view, plan.network,
+                 plan.proc || plan.filtered_view);
+}
+
+/// Where the filtered rung fails, the remedy is to allow the better one.
+Error Explained(Error error, const Rung& rung) {
+  if (rung.better_refused && error.code == ErrorCode::kUnsupported) {
+    error.remedy = ExplainRefusal(*rung.better_refused, ReadKernelFileFromHost).remedy;
+  }
+  return error;
+}
+
+Error Changed() {
+  return {.code = ErrorCode::kBackendLost,
+          .message = "what this host allows has changed while the sandbox was made",
+          .remedy = "try again"};
 }
 
 /// Init's half of the first message: the descriptors that it holds for as long as it lives.
@@ -141,18 +168,13 @@ void NativeBackend::Collect() const {
 
 Result<Rung> NativeBackend::RungFor(Kind kind) {
   PALMSHED_TRY(const Host* host, GetHost());
-  const std::lock_guard lock(mu_);
-  Rung& rung = rungs_[kind];
-  // A refusal is not remembered: somebody may have followed the remedy meanwhile.
-  if (!rung.launcher || rung.launcher->gone()) rung = StartRung(*context_.loop, *host, kind);
-  return rung;
+  return launchers_.For(*host, kind);
 }
 
-Result<plan::Offer> NativeBackend::MakeOffer(const SandboxOptions& options) {
+Result<plan::Offer> NativeBackend::MakeOffer(const std::string& id, const SandboxOptions& options) {
   PALMSHED_TRY(const Host* host, GetHost());
   plan::Offer offer{.backend = kName,
-                    .host_loopback_guarded = host->landlock_abi >= kAbiWithScopes,
-                    .groups_dropped = host->root || !host->extra_groups,
+                    .host_loopback_guarded = host->landlock_abi >= kernel::kLandlockAbiWithScopes,
                     // Workloads are not bound to the engine's processors.
                     .usable_cpus = static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN))};
   const bool private_view = options.os_filesystem_isolation.value_or(true);
@@ -168,8 +190,10 @@ Result<plan::Offer> NativeBackend::MakeOffer(const SandboxOptions& options) {
     OfferNothing(*rung.refused, offer);
     return offer;
   }
-  offer.private_view = true;
+  offer.private_view = !rung.filtered;
+  offer.groups_dropped = rung.groups_dropped;
   offer.network_disabled = true;
+  if (rung.filtered) OfferFiltered(host->directories.workspaces, id, offer);
   return offer;
 }
 
@@ -177,8 +201,9 @@ Result<std::unique_ptr<BackendSandbox>> NativeBackend::Create(const std::string&
                                                               const plan::SandboxPlan& plan,
                                                               std::function<void()> lost) {
   PALMSHED_TRY(const Host* host, GetHost());
-  PALMSHED_TRY(const Rung rung, RungFor(KindFor(plan.private_view, plan.network, plan.proc)));
+  PALMSHED_TRY(const Rung rung, RungFor(KindOf(plan)));
   if (rung.refused) return std::unexpected(*rung.refused);
+  if (rung.filtered != plan.filtered_view) return std::unexpected(Changed());
 
   Locks locks;
   workspace::Owner owner;
@@ -192,29 +217,47 @@ Result<std::unique_ptr<BackendSandbox>> NativeBackend::Create(const std::string&
       .workspace = home.workspace_path(), .tmp = home.tmp_path(), .uid = owner.value_or(0)};
   locks.home = home.TakeLock();
 
-  const auto config =
-      EncodeInit(plan, *rung.view, filters_.For(FilterFor(plan)), host->landlock_abi);
+  const std::shared_ptr<const View> view =
+      rung.filtered ? std::make_shared<const View>(
+                          FilteredView(*host, plan.network, request.workspace, request.tmp))
+                    : rung.view;
+  const auto config = EncodeInit(plan, *view, filters_.For(FilterFor(plan)), host->landlock_abi);
   auto made = Launch(rung, request, config, locks);
   if (!made) {
     (void)home.Remove();
-    return std::unexpected(std::move(made.error()));
+    return std::unexpected(Explained(std::move(made.error()), rung));
   }
-  return NativeSandbox::Create({.loop = context_.loop,
-                                .launcher = rung.launcher,
-                                .socket = std::move(made->socket),
-                                .pidfd = std::move(made->pidfd),
-                                .home = std::move(home),
-                                .owner = owner,
-                                .lost = std::move(lost)});
+  auto sandbox = NativeSandbox::Create({.loop = context_.loop,
+                                        .launcher = rung.launcher,
+                                        .socket = std::move(made->socket),
+                                        .pidfd = std::move(made->pidfd),
+                                        .home = std::move(home),
+                                        .supervised = rung.filtered,
+                                        .owner = owner,
+                                        .lost = std::move(lost)});
+  if (!sandbox) return std::unexpected(Explained(std::move(sandbox.error()), rung));
+  return sandbox;
+}
+
+/// What the weaker rung lacks, and how to get it.
+Control NamespacesRefused(const Error& refused) {
+  const auto missing = ExplainRefusal(refused, ReadKernelFileFromHost);
+  return {.name = "userNamespaces",
+          .works = false,
+          .mechanism = "user namespace",
+          .detail = missing.reason,
+          .lost = "a file view, a process list and a loopback of the sandbox's own",
+          .remedy = missing.remedy};
 }
 
 Result<Capabilities> NativeBackend::Describe() {
-  PALMSHED_TRY(const Host* host, GetHost());
-  return Capabilities{
-      .filesystem_view = "private",
-      .crash_kill = "kernel",
-      .host_loopback = "reachable",
-      .supplementary_groups = host->root || !host->extra_groups ? "dropped" : "kept"};
+  PALMSHED_TRY(const Rung rung, RungFor(KindFor(true, Network::kDisabled, true)));
+  Capabilities capabilities{.filesystem_view = rung.filtered ? "filtered" : "private",
+                            .crash_kill = rung.filtered ? "supervised" : "kernel",
+                            .host_loopback = "reachable",
+                            .supplementary_groups = rung.groups_dropped ? "dropped" : "kept"};
+  if (rung.filtered) capabilities.controls.push_back(NamespacesRefused(*rung.better_refused));
+  return capabilities;
 }
 
 std::unique_ptr<Backend> MakeNativeBackend(const BackendContext& context) {

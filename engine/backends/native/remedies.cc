@@ -38,7 +38,7 @@ std::string_view Trimmed(std::string_view text) {
 
 bool IsNamespaceStep(std::string_view op) {
   return op.starts_with("clone") || op.starts_with("unshare") || op.ends_with("uid_map") ||
-         op.ends_with("gid_map");
+         op.ends_with("gid_map") || op == "setgroups" || op == "private_mounts";
 }
 
 bool UnderSeccomp(const ReadKernelFile& read) {

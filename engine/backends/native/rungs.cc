@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -15,18 +16,29 @@
 #include "base/loop.h"
 #include "child/step_names.h"
 #include "child/wire.h"
+#include "kernel/landlock.h"
 #include "palmshed/error.h"
 #include "palmshed/options.h"
 
 namespace palmshed::backends::native {
 namespace {
 
+enum class Level : std::uint8_t { kUserNamespace, kOtherNamespaces, kFiltered };
+
+/// How a launcher is tried to be had.
+struct Attempt {
+  Level level = Level::kUserNamespace;
+  bool drop_groups = false;  ///< By way of newgidmap(1), for an ordinary user.
+};
+
 /// Without a user namespace the sandbox sees its host uid, whichever it gets.
-View MakeView(const Host& host, Kind kind, bool user_namespace) {
-  const ViewRequest request{.network = kind.host_network ? Network::kAllow : Network::kDisabled,
-                            .uid = user_namespace ? child::kInsideUid : host.uids.start,
-                            .landlock_abi = host.landlock_abi,
-                            .runtimes = host.runtimes.get()};
+View MakeView(const Host& host, Kind kind, Level level) {
+  if (level == Level::kFiltered) return {};
+  const ViewRequest request{
+      .network = kind.host_network ? Network::kAllow : Network::kDisabled,
+      .uid = level == Level::kUserNamespace ? child::kInsideUid : host.uids.start,
+      .landlock_abi = host.landlock_abi,
+      .runtimes = host.runtimes.get()};
   View view = kind.private_view && !Faulty("host-view") ? BuildPrivateView(request)
                                                         : BuildHostView(request);
   if (!kind.proc) {
@@ -38,7 +50,19 @@ View MakeView(const Host& host, Kind kind, bool user_namespace) {
   return view;
 }
 
-LauncherSetup MakeSetup(const Host& host, Kind kind, bool user_namespace) {
+void MapOrdinaryUser(const Host& host, bool drop_groups, LauncherSetup& setup) {
+  setup.uid_map = "0 " + std::to_string(::geteuid()) + " 1\n";
+  setup.gid_map = "0 " + std::to_string(::getegid()) + " 1\n";
+  if (!drop_groups) {
+    setup.stage_flags |= child::kStageDenySetgroups;
+    return;
+  }
+  setup.gid_map += "1 " + std::to_string(*host.spare_gid) + " 1\n";
+  setup.stage_flags |= child::kStageNewgidmap;
+  setup.launcher_flags |= child::kLauncherDropGroups;
+}
+
+LauncherSetup MakeSetup(const Host& host, Kind kind, Attempt attempt) {
   LauncherSetup setup;
   if (host.root) {
     const std::string range = std::to_string(host.uids.start) + " " +
@@ -47,11 +71,10 @@ LauncherSetup MakeSetup(const Host& host, Kind kind, bool user_namespace) {
     setup.uid_map = setup.gid_map = "0 0 1\n" + range;
     setup.launcher_flags |= child::kLauncherRoot;
   } else {
-    setup.uid_map = "0 " + std::to_string(::geteuid()) + " 1\n";
-    setup.gid_map = "0 " + std::to_string(::getegid()) + " 1\n";
-    setup.stage_flags |= child::kStageDenySetgroups;
+    MapOrdinaryUser(host, attempt.drop_groups, setup);
   }
-  if (!user_namespace) {
+  if (attempt.level == Level::kFiltered) setup.stage_flags |= child::kStageFiltered;
+  if (attempt.level == Level::kOtherNamespaces) {
     setup.stage_flags |= child::kStageNoUserNamespace;
     setup.launcher_flags |= child::kLauncherNoUserNamespace;
   }
@@ -60,11 +83,12 @@ LauncherSetup MakeSetup(const Host& host, Kind kind, bool user_namespace) {
   return setup;
 }
 
-Rung TryRung(Loop& loop, const Host& host, Kind kind, bool user_namespace) {
-  Rung rung{.user_namespace = user_namespace};
-  LauncherSetup setup = MakeSetup(host, kind, user_namespace);
+Rung TryRung(Loop& loop, const Host& host, Kind kind, Attempt attempt) {
+  Rung rung{.filtered = attempt.level == Level::kFiltered,
+            .groups_dropped = host.root || !host.extra_groups || attempt.drop_groups};
+  LauncherSetup setup = MakeSetup(host, kind, attempt);
   setup.view = [&] {
-    rung.view = std::make_shared<const View>(MakeView(host, kind, user_namespace));
+    rung.view = std::make_shared<const View>(MakeView(host, kind, attempt.level));
     return EncodedView{.entries = static_cast<std::uint32_t>(rung.view->items.size()),
                        .records = EncodeView(rung.view->items)};
   };
@@ -77,21 +101,54 @@ Rung TryRung(Loop& loop, const Host& host, Kind kind, bool user_namespace) {
   return rung;
 }
 
-bool IsUserNamespaceRefusal(const Error& error) {
-  return error.op == child::StepName(child::Step::kCloneLauncher) ||
-         error.op == child::StepName(child::Step::kUidMap);
+/// Where newgidmap(1) does not do it, the groups are kept, and the capabilities say so.
+Rung TryUserNamespace(Loop& loop, const Host& host, Kind kind) {
+  if (host.spare_gid) {
+    Rung rung = TryRung(loop, host, kind, {.drop_groups = true});
+    const bool not_that_way =
+        rung.refused && (rung.refused->op == child::StepName(child::Step::kGidMap) ||
+                         rung.refused->op == child::StepName(child::Step::kSetgroups));
+    if (!not_that_way) return rung;
+  }
+  return TryRung(loop, host, kind, {});
+}
+
+/// AppArmor lets an ordinary user make the namespace and refuses every use of it.
+bool IsNamespaceRefusal(const Error& error) {
+  constexpr child::Step kSteps[] = {child::Step::kCloneLauncher, child::Step::kSetgroups,
+                                    child::Step::kUidMap,        child::Step::kGidMap,
+                                    child::Step::kPrivateMounts, child::Step::kUnshareMounts};
+  return std::ranges::any_of(kSteps,
+                             [&](child::Step step) { return error.op == child::StepName(step); });
+}
+
+/// Root can do without user namespaces: the others need CAP_SYS_ADMIN only (namespaces(7)). An
+/// ordinary user gets what Landlock and seccomp can do, where scopes keep signals inside.
+std::optional<Level> NextBest(const Host& host, Kind kind) {
+  if (host.root) return Level::kOtherNamespaces;
+  const bool scopes = host.landlock_abi >= kernel::kLandlockAbiWithScopes;
+  if (kind.private_view && scopes) return Level::kFiltered;
+  return std::nullopt;
 }
 
 }  // namespace
 
 Rung StartRung(Loop& loop, const Host& host, Kind kind) {
-  Rung rung = TryRung(loop, host, kind, true);
-  // Root can do without: the other namespaces need CAP_SYS_ADMIN only (namespaces(7)).
-  if (rung.refused && host.root && IsUserNamespaceRefusal(*rung.refused)) {
-    Rung direct = TryRung(loop, host, kind, false);
-    if (!direct.refused) return direct;
-  }
-  return rung;
+  Rung rung = TryUserNamespace(loop, host, kind);
+  if (!rung.refused || !IsNamespaceRefusal(*rung.refused)) return rung;
+  const std::optional<Level> level = NextBest(host, kind);
+  if (!level) return rung;
+  Rung next = TryRung(loop, host, kind, {.level = *level});
+  if (next.refused) return rung;
+  next.better_refused = std::move(rung.refused);
+  return next;
+}
+
+View FilteredView(const Host& host, Network network, const std::string& workspace,
+                  const std::string& tmp) {
+  const ViewRequest request{
+      .network = network, .landlock_abi = host.landlock_abi, .runtimes = host.runtimes.get()};
+  return Faulty("host-view") ? BuildHostView(request) : BuildFilteredView(request, workspace, tmp);
 }
 
 }  // namespace palmshed::backends::native

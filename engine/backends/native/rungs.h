@@ -4,12 +4,14 @@
 #include <compare>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "backends/native/host.h"
 #include "backends/native/launcher.h"
 #include "backends/native/view.h"
 #include "base/loop.h"
 #include "palmshed/error.h"
+#include "palmshed/options.h"
 
 namespace palmshed::backends::native {
 
@@ -24,12 +26,20 @@ struct Kind {
 /// A launcher that runs, or the reason why none can.
 struct Rung {
   std::shared_ptr<Launcher> launcher{};  ///< Null when refused.
-  std::shared_ptr<const View> view{};    ///< Shared: every create takes a copy of its rung.
-  bool user_namespace = true;            ///< False: root without user namespaces.
+  /// Shared: every create takes a copy of its rung. Empty when `filtered`: there each sandbox has
+  /// rules of its own.
+  std::shared_ptr<const View> view{};
+  bool filtered = false;        ///< No namespaces: Landlock and seccomp alone.
+  bool groups_dropped = false;  ///< Supplementary groups of the engine's user do not get inside.
   std::optional<Error> refused{};
+  std::optional<Error> better_refused{};  ///< With `filtered`: why there are no namespaces.
 };
 
 /// Starts a launcher on the best rung that the host allows.
 Rung StartRung(Loop& loop, const Host& host, Kind kind);
+
+/// The rules of one sandbox on the filtered rung; `workspace` and `tmp` are host paths.
+View FilteredView(const Host& host, Network network, const std::string& workspace,
+                  const std::string& tmp);
 
 }  // namespace palmshed::backends::native

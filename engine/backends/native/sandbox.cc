@@ -39,6 +39,11 @@ Error Dead() {
           .remedy = "create another sandbox"};
 }
 
+/// Init has died, and the loop has not seen it yet.
+bool IsHangUp(const Error& error) {
+  return error.sys_errno == EPIPE || error.sys_errno == ECONNRESET;
+}
+
 ExecEnd EndOf(const child::InitReply& reply) {
   using Kind = ExecEnd::Kind;
   ExecEnd end;
@@ -119,7 +124,7 @@ Result<std::uint32_t> NativeSandbox::Start(const plan::ExecPlan& plan, Stdio std
   const std::lock_guard lock(mu_);
   // Init died while this was sent, and OnDead has told `ended` already.
   if (running_.erase(sequence) == 0) return sequence;
-  return std::unexpected(std::move(sent.error()));
+  return std::unexpected(IsHangUp(sent.error()) ? Dead() : std::move(sent.error()));
 }
 
 Result<void> NativeSandbox::Signal(std::uint32_t execution, int signal, bool all) {
@@ -152,6 +157,8 @@ Result<void> NativeSandbox::Destroy() {
   // Init is PID 1 of its namespace: its pidfd turns readable when every process in it is dead and
   // reaped (pid_namespaces(7)).
   PALMSHED_TRY_VOID(sys::WaitReadable(parts_.pidfd.get(), -1));
+  // Elsewhere its guard holds on to the socket until that is so (child/host_pids.h).
+  if (parts_.supervised) PALMSHED_TRY_VOID(sys::WaitHangup(parts_.socket.get(), -1));
   parts_.loop->Run([this] { OnDead(); });
   return parts_.home.Remove();
 }

@@ -31,6 +31,7 @@ class NativeSandbox final : public BackendSandbox {
     UniqueFd socket;
     UniqueFd pidfd;
     SandboxHome home;
+    bool supervised;  ///< Without a pid namespace: a guard ends what init leaves.
     std::optional<std::uint32_t> owner;  ///< Host uid of the sandbox, when not the engine's own.
     std::function<void()> lost;
   };

@@ -99,6 +99,14 @@ std::optional<StateName> ParseStateName(std::string_view name) {
   return parsed;
 }
 
+std::string WorkspacePath(const HostDirectory& root, const std::string& id) {
+  return root.path + "/" + id + "/workspace";
+}
+
+std::string TmpPath(const HostDirectory& root, const std::string& id) {
+  return root.path + "/" + id + "/tmp";
+}
+
 SandboxHome::SandboxHome(const HostDirectory& root, std::string id, UniqueFd lock)
     : root_(&root), id_(std::move(id)), lock_(std::move(lock)) {}
 

@@ -36,6 +36,10 @@ struct StateName {
 /// nullopt: the name is not one of ours.
 std::optional<StateName> ParseStateName(std::string_view name);
 
+/// Where a sandbox's directories are, or will be.
+std::string WorkspacePath(const HostDirectory& root, const std::string& id);
+std::string TmpPath(const HostDirectory& root, const std::string& id);
+
 /// The directory of one sandbox. Going out of scope deletes nothing: that can wait and fail.
 class SandboxHome {
  public:
@@ -45,9 +49,8 @@ class SandboxHome {
                                     workspace::Owner owner);
 
   const std::string& id() const { return id_; }
-  std::string path() const { return root_->path + "/" + id_; }
-  std::string workspace_path() const { return path() + "/workspace"; }
-  std::string tmp_path() const { return path() + "/tmp"; }
+  std::string workspace_path() const { return WorkspacePath(*root_, id_); }
+  std::string tmp_path() const { return TmpPath(*root_, id_); }
   /// The lock, to be sent to the sandbox's init and closed here; this process stops holding it.
   UniqueFd TakeLock();
 

@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -187,12 +187,11 @@ TEST_F(StateTest, AStaleRecordOfALiveProcessGoes) {  // C020
 }
 
 TEST_F(StateTest, CollectorsNeverTakeWhatIsBeingMade) {  // C020
-  std::atomic<bool> stop = false;
-  std::vector<std::thread> collectors;
+  std::vector<std::jthread> collectors;
   collectors.reserve(2);
   for (int i = 0; i < 2; ++i) {
-    collectors.emplace_back([&] {
-      while (!stop) EXPECT_TRUE(CollectDead(root_.fd.get()));
+    collectors.emplace_back([&](const std::stop_token& stop) {
+      while (!stop.stop_requested()) EXPECT_TRUE(CollectDead(root_.fd.get()));
     });
   }
   std::vector<SandboxHome> homes;
@@ -205,8 +204,7 @@ TEST_F(StateTest, CollectorsNeverTakeWhatIsBeingMade) {  // C020
     if (i % 3 != 0) continue;  // Dies at once.
     homes.push_back(std::move(*home));
   }
-  stop = true;
-  for (std::thread& collector : collectors) collector.join();
+  collectors.clear();
   for (const SandboxHome& home : homes) {
     EXPECT_TRUE(tree_.Has(home.id() + "/tmp")) << home.id();
     EXPECT_TRUE(tree_.Has(home.id() + ".lock")) << home.id();
@@ -222,7 +220,7 @@ TEST_F(StateTest, DestroyAndCollectorAtOnceBothSucceed) {
     SandboxHome home = Make(*id);
     for (int i = 0; i < 20; ++i) tree_.Write(*id + "/workspace/" + std::to_string(i), "x");
     home.TakeLock().reset();
-    std::thread collector([&] {
+    std::jthread collector([&] {
       const auto collection = CollectDead(root_.fd.get());
       EXPECT_TRUE(collection && collection->failures.empty());
     });

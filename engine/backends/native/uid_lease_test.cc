@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <set>
 #include <string>
 #include <utility>
@@ -137,7 +136,7 @@ TEST(UidLease, OtherProcessesSeeIt) {
     if (child == 0) ::_exit(UidLease::Take(tree.fd(), one) ? 0 : 1);
     int status = 0;
     EXPECT_EQ(::waitpid(child, &status, 0), child);
-    return WEXITSTATUS(status) == 0;
+    return status == 0;
   };
   EXPECT_FALSE(can_take());
   lease->TakeLock().reset();

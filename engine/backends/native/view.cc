@@ -47,6 +47,10 @@ constexpr std::array<std::string_view, 6> kSystemNames = {"bin",   "sbin",  "lib
 constexpr std::array<std::string_view, 6> kDeviceNames = {"null",   "zero",    "full",
                                                           "random", "urandom", "tty"};
 
+// What the C library looks names up with.
+constexpr std::array<std::string_view, 4> kNameService = {"/etc/resolv.conf", "/etc/hosts",
+                                                          "/etc/nsswitch.conf", "/etc/gai.conf"};
+
 // Top-level directories that a host view does not take from the host.
 constexpr std::array<std::string_view, 6> kNotTheHosts = {"proc",      "dev", "tmp",
                                                           "workspace", "run", "sys"};
@@ -288,10 +292,17 @@ View BuildHostView(const ViewRequest& request) {
   return std::move(view).Build();
 }
 
-View BuildFilteredView(const ViewRequest& request, const std::string& workspace) {
+View BuildFilteredView(const ViewRequest& request, const std::string& workspace,
+                       const std::string& tmp) {
   ViewBuilder view(request);
   if (request.network != Network::kAllow) view.HandleTcp();
+  if (request.network == Network::kAllow) {
+    for (const std::string_view path : kNameService) {
+      view.Rule(std::string(path), landlock::kReadFile, true);
+    }
+  }
   view.Rule(workspace, kEverything);
+  view.Rule(tmp, kEverything);
   view.Rule("/usr", kProgram);
   for (const std::string_view name : kSystemNames) {
     if (view.Look(name).directory) view.Rule("/" + std::string(name), kProgram);

@@ -57,9 +57,11 @@ View BuildPrivateView(const ViewRequest& request);
 /// The host's tree, writable as far as its permissions go. /run and /sys are left out: sockets of
 /// the host's services live in the one, and the other holds the machinery of the limits.
 View BuildHostView(const ViewRequest& request);
-/// No tree at all, only rules for the host's own: `workspace` (a host path) is writable, the
-/// runtime is readable. TCP is closed when the network is disabled.
-View BuildFilteredView(const ViewRequest& request, const std::string& workspace);
+/// No tree at all, only rules for the host's own: `workspace` and `tmp` (host paths) are writable,
+/// the runtime is readable. TCP is closed when the network is disabled; else what names are looked
+/// up with is readable.
+View BuildFilteredView(const ViewRequest& request, const std::string& workspace,
+                       const std::string& tmp);
 
 /// The records that follow LauncherConfig.
 std::vector<std::byte> EncodeView(std::span<const ViewItem> items);

@@ -73,7 +73,7 @@ class ViewTest : public ::testing::Test {
 };
 
 TEST_F(ViewTest, PrivateViewTakesOnlyTheSystemFromTheHost) {
-  host_.File("/etc/ld.so.cache");
+  host_.File("/etc/ld.so.cache", std::string(5000, 'x'));
   const View view = BuildPrivateView(request_);
   std::vector<std::string> sources;
   for (const ViewItem& item : view.items) {
@@ -87,6 +87,17 @@ TEST_F(ViewTest, PrivateViewTakesOnlyTheSystemFromTheHost) {
   EXPECT_EQ(Find(view, "/dev/null")->flags, kDevice);
   EXPECT_EQ(Find(view, "/home"), nullptr);
   EXPECT_EQ(Find(view, "/sys"), nullptr);
+}
+
+TEST_F(ViewTest, SmallPublicFilesAreCopied) {
+  host_.File("/etc/services", "ssh 22/tcp\n");
+  host_.File("/etc/protocols", "tcp 6 TCP\n");
+  std::filesystem::permissions(host_.root() + "/etc/protocols", std::filesystem::perms(0600));
+  const View view = BuildPrivateView(request_);
+  EXPECT_EQ(Find(view, "/etc/services")->op, ViewOp::kFile);
+  EXPECT_EQ(Find(view, "/etc/services")->b, "ssh 22/tcp\n");
+  // What others may not read on the host is not copied for them: the mount keeps its permissions.
+  EXPECT_EQ(Find(view, "/etc/protocols")->op, ViewOp::kBind);
 }
 
 TEST_F(ViewTest, PrivateViewHasItsOwnDirectories) {
@@ -160,8 +171,8 @@ TEST_F(ViewTest, RulesSayTheSameAsTheMounts) {
 TEST_F(ViewTest, RulesNeedNoMoreThanTheKernelKnows) {
   for (int abi = 0; abi <= 7; ++abi) {
     request_.landlock_abi = abi;
-    for (const View& view :
-         {BuildPrivateView(request_), BuildHostView(request_), BuildFilteredView(request_, "/w")}) {
+    for (const View& view : {BuildPrivateView(request_), BuildHostView(request_),
+                             BuildFilteredView(request_, "/w", "/t")}) {
       EXPECT_THAT(view.rules, abi == 0 ? ::testing::Matcher<decltype(view.rules)>(IsEmpty())
                                        : ::testing::Matcher<decltype(view.rules)>(Not(IsEmpty())));
       for (const LandlockRulePlan& rule : view.rules) {
@@ -255,8 +266,8 @@ class FilteredRules : public ::testing::Test {
   }
 
   int Confined(Network network, const std::function<long()>& call) const {
-    const View view =
-        BuildFilteredView({.network = network, .landlock_abi = abi_}, workspace_.root());
+    const View view = BuildFilteredView({.network = network, .landlock_abi = abi_},
+                                        workspace_.root(), tmp_.root());
     return kernel::InForkedProcess([&] {
       std::vector<kernel::PathRule> rules;
       for (const LandlockRulePlan& rule : view.rules) {
@@ -275,6 +286,7 @@ class FilteredRules : public ::testing::Test {
 
   int abi_ = 0;
   FakeTree workspace_;
+  FakeTree tmp_;
   FakeTree outside_;
 };
 
@@ -289,6 +301,7 @@ TEST_F(FilteredRules, OpenTheWorkspaceAndTheRuntimeAndNothingElse) {
   EXPECT_EQ(Plain(Open("/proc/self/status", O_RDONLY)), 0);
   EXPECT_EQ(confined(Open("/proc/self/status", O_RDONLY)), EACCES);
   EXPECT_EQ(confined(Open(workspace_.At("/a/file"), O_CREAT | O_RDWR)), 0);
+  EXPECT_EQ(confined(Open(tmp_.At("/file"), O_CREAT | O_RDWR)), 0);
   EXPECT_EQ(confined(Open("/dev/null", O_WRONLY | O_TRUNC)), 0);
   EXPECT_EQ(confined(Open("/usr/bin/env", O_RDONLY)), 0);
   const auto run = [] {
