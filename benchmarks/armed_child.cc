@@ -61,7 +61,7 @@ void SendStreams(int socket, const Streams& streams) {
 
 // Not inlined: the child runs on this frame while the thread sleeps in vfork.
 [[gnu::noinline]] void MakeChild(int socket) {
-  const pid_t pid = ::vfork();
+  const pid_t pid = ::vfork();  // NOLINT(bugprone-unsafe-functions): what is measured
   if (pid < 0) DieErrno("vfork");
   if (pid == 0) WaitAndExec(socket);
 }
@@ -87,7 +87,7 @@ ArmedChild::~ArmedChild() {
   // The child has a copy of either end, so closing ours would leave it waiting.
   (void)::shutdown(socket_[0], SHUT_RDWR);
   parent_.join();
-  (void)::waitpid(pid_, nullptr, WNOHANG);  // ECHILD after Run.
+  (void)::waitpid(pid_, nullptr, 0);  // It has ended, or ECHILD after Run.
   for (const int fd : socket_) (void)::close(fd);
 }
 

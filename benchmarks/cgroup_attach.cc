@@ -4,10 +4,12 @@
 // been idle. So the write is compared with a child that was attached ahead of time and waits,
 // armed, in its leaf. Version 2 needs neither: clone3(2) with CLONE_INTO_CGROUP bears the child in
 // its leaf.
-#include <fmt/core.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
+#include <CLI/CLI.hpp>  // IWYU pragma: keep (else App lacks the formatters that it makes)
+#include <CLI/Validators.hpp>
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <random>

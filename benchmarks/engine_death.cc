@@ -11,8 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
+#include <CLI/App.hpp>
+#include <CLI/CLI.hpp>  // IWYU pragma: keep (else App lacks the formatters that it makes)
+#include <CLI/Validators.hpp>
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -127,6 +128,7 @@ Micros KillAndWait(const Options& options) {
 int Run(const Options& options) {
   Print(ThisMachine());
   std::vector<Micros> samples;
+  samples.reserve(static_cast<std::size_t>(options.rounds));
   for (int i = 0; i < options.rounds; ++i) samples.push_back(KillAndWait(options));
   fmt::print(
       "from SIGKILL of the engine to the last end, {} sandboxes with 2 programs each{}, "

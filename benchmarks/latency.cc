@@ -2,16 +2,21 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
+#include <CLI/CLI.hpp>  // IWYU pragma: keep (else App lacks the formatters that it makes)
+#include <CLI/Validators.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "benchmarks/limits.h"
+#include "benchmarks/machine.h"
 #include "benchmarks/peers.h"
 #include "benchmarks/report.h"
+#include "benchmarks/schedule.h"
 #include "benchmarks/spawn.h"
 #include "benchmarks/statistics.h"
 #include "benchmarks/throughput.h"

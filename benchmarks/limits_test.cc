@@ -8,6 +8,7 @@
 
 #include "benchmarks/peers.h"
 #include "benchmarks/report.h"
+#include "benchmarks/statistics.h"
 
 namespace palmshed::benchmarks {
 namespace {

@@ -3,10 +3,12 @@
 #include <sys/types.h>
 
 #include <charconv>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace palmshed::benchmarks {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "benchmarks/die.h"
+#include "benchmarks/machine.h"
 #include "benchmarks/peers.h"
 #include "benchmarks/schedule.h"
 #include "benchmarks/statistics.h"

@@ -9,14 +9,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <numeric>
-#include <random>
 #include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "benchmarks/die.h"
+#include "benchmarks/statistics.h"
 
 namespace palmshed::benchmarks {
 namespace {
@@ -42,8 +41,9 @@ std::vector<Series> Measure(std::span<const Variant> variants, std::chrono::mill
     series.push_back({.name = variant.name, .floor = variant.floor});
     (void)RunOnce(variant, std::chrono::milliseconds(0));
   }
-  std::vector<std::size_t> order(variants.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::vector<std::size_t> order;
+  order.reserve(variants.size());
+  for (std::size_t i = 0; i < variants.size(); ++i) order.push_back(i);
   for (int round = 0; round < rounds; ++round) {
     std::ranges::shuffle(order, random);
     for (const std::size_t i : order) series[i].samples.push_back(RunOnce(variants[i], gap));

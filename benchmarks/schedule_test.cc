@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstddef>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
+
+#include "benchmarks/statistics.h"
 
 namespace palmshed::benchmarks {
 namespace {

@@ -30,7 +30,7 @@ Pipes MakePipes() {
 
 // Not inlined: the child runs on its parent's stack, and must not share a frame that goes on.
 [[gnu::noinline]] pid_t Spawn(char* const* argv, const Pipes& pipes) {
-  const pid_t pid = ::vfork();
+  const pid_t pid = ::vfork();  // NOLINT(bugprone-unsafe-functions): what is measured
   if (pid < 0) DieErrno("vfork");
   if (pid != 0) return pid;
   if (::dup2(pipes.out[1], 1) < 0 || ::dup2(pipes.err[1], 2) < 0) ::_exit(126);

@@ -1,6 +1,7 @@
 #include "benchmarks/statistics.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <random>
 #include <span>
@@ -14,7 +15,7 @@ constexpr int kResamples = 1000;
 /// Leaves `samples` partly sorted.
 Micros QuantileInPlace(std::span<Micros> samples, double share) {
   const auto last = static_cast<double>(samples.size() - 1);
-  const auto place = samples.begin() + static_cast<std::ptrdiff_t>(share * last + 0.5);
+  const auto place = samples.begin() + std::lround(share * last);
   std::ranges::nth_element(samples, place);
   return *place;
 }

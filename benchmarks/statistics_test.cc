@@ -11,7 +11,7 @@ namespace {
 
 std::vector<Micros> Numbers(int from, int to) {
   std::vector<Micros> samples;
-  for (int i = from; i <= to; ++i) samples.emplace_back(i);
+  for (int i = from; i <= to; ++i) samples.emplace_back(i);  // NOLINT: a handful
   return samples;
 }
 
@@ -43,6 +43,7 @@ TEST(MedianRatio, WidensWithNoise) {
   Random random(1);
   std::normal_distribution<double> noise(100, 20);
   std::vector<Micros> noisy;
+  noisy.reserve(50);
   for (int i = 0; i < 50; ++i) noisy.emplace_back(noise(random));
   const std::vector<Micros> steady(50, Micros(100));
   const Ratio ratio = MedianRatio(noisy, steady, random);

@@ -8,7 +8,6 @@
 #include <functional>
 #include <latch>
 #include <memory>
-#include <random>
 #include <string>
 #include <thread>
 #include <utility>
@@ -74,6 +73,7 @@ double RunsPerSecond(const Work& work, int workers, std::chrono::milliseconds bl
   std::atomic<int> runs = 0;
   std::latch ready(workers + 1);
   std::vector<std::jthread> threads;
+  threads.reserve(static_cast<std::size_t>(workers));
   for (int worker = 0; worker < workers; ++worker) {
     threads.emplace_back([&, worker] {
       work.run(worker);
@@ -123,6 +123,7 @@ std::vector<ThroughputRow> MeasureThroughput(const Programs& programs,
   }
   std::ranges::sort(blocks, {}, [](const Block& one) { return std::pair(one.work, one.workers); });
   std::vector<ThroughputRow> rows;
+  rows.reserve(blocks.size());
   for (const Block& one : blocks) {
     rows.push_back(
         {.name = one.work->name, .workers = one.workers, .runs_a_second = MedianOf(one.rates)});

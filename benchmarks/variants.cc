@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <ios>
 #include <iterator>
 #include <memory>
 #include <string>

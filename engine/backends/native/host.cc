@@ -11,7 +11,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "backends/native/runtimes.h"
 #include "backends/native/state_paths.h"
