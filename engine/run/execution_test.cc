@@ -83,6 +83,10 @@ class FakeSandbox final : public backends::BackendSandbox {
 class ExecutionTest : public ::testing::Test {
  protected:
   ExecutionTest() : loop_(*Loop::Create()), sandbox_(std::make_shared<FakeSandbox>(*loop_)) {}
+  /// The loop may still be on its way out of a callback that the sandbox holds.
+  ~ExecutionTest() override {
+    loop_->Run([] {});
+  }
 
   std::shared_ptr<ExecutionState> Start(Millis timeout = Millis(0), ExecOptions options = {}) {
     const plan::ExecPlan plan{.argv = {"x"}, .timeout = timeout};

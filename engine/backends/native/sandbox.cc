@@ -82,13 +82,16 @@ Result<void> NativeSandbox::AwaitReady() {
     return std::unexpected(
         StepError(ErrorCode::kUnsupported, reply.step, reply.sys_errno, reply.detail));
   }
-  Result<std::unique_ptr<Loop::Watch>> watch =
-      std::unexpected(Dead());  // Replaced on the loop's thread.
-  parts_.loop->Run(
-      [&] { watch = parts_.loop->WatchReadable(parts_.socket.get(), [this] { OnReadable(); }); });
-  if (!watch) return std::unexpected(std::move(watch.error()));
-  watch_ = *std::move(watch);
-  return {};
+  Result<void> watched;
+  parts_.loop->Run([&] {
+    auto watch = parts_.loop->WatchReadable(parts_.socket.get(), [this] { OnReadable(); });
+    if (watch) {
+      watch_ = *std::move(watch);
+    } else {
+      watched = std::unexpected(std::move(watch.error()));
+    }
+  });
+  return watched;
 }
 
 NativeSandbox::~NativeSandbox() {
