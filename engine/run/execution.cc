@@ -29,6 +29,7 @@
 #include "base/result.h"
 #include "base/sys.h"
 #include "base/unique_fd.h"
+#include "base/waiting.h"
 #include "base/worker.h"
 #include "palmshed/error.h"
 #include "palmshed/options.h"
@@ -178,7 +179,7 @@ void ExecutionState::Begin() {
   input_.Flush(*context_.loop);
   if (timeout_ > Millis(0) && !timer_) {
     const auto left =
-        std::max(std::chrono::nanoseconds(0), started_ + timeout_ - SteadyClock::now());
+        std::max(std::chrono::nanoseconds(0), started_ + Bounded(timeout_) - SteadyClock::now());
     timer_ = context_.loop->After(left, [this] { Expire(); });
   }
 }
@@ -428,7 +429,7 @@ std::optional<ExecResult> ExecutionState::result() const {
 bool ExecutionState::WaitSettled(std::optional<Millis> limit) const {
   std::unique_lock lock(mu_);
   const auto settled = [this] { return phase_ == Phase::kSettled; };
-  if (limit) return changed_.wait_for(lock, *limit, settled);
+  if (limit) return changed_.wait_for(lock, Bounded(*limit), settled);
   changed_.wait(lock, settled);
   return true;
 }

@@ -151,6 +151,15 @@ TEST_F(ExecutionTest, TheDeadlineKillsEverything) {
   EXPECT_THAT(result.termination.evidence, ElementsAre(Pair("signal", SIGKILL)));
 }
 
+TEST_F(ExecutionTest, TheLongestTimesDoNotOverflow) {
+  // C053
+  constexpr Millis kLongest{std::int64_t{1} << 53};
+  const auto execution = Start(kLongest);
+  sandbox_->Exit(0);
+  EXPECT_TRUE(execution->WaitSettled(kLongest));
+  EXPECT_EQ(execution->status(), Status::kCompleted);
+}
+
 TEST_F(ExecutionTest, CancelTerminatesThenKills) {
   // C072: SIGTERM is ignored.
   sandbox_->OnSignal([this](int signal) {

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "base/waiting.h"
 #include "palmshed/error.h"
 #include "palmshed/result.h"
 #include "palmshed/units.h"
@@ -106,7 +107,7 @@ Result<std::size_t> Output::Read(std::uint64_t cursor, std::span<std::byte> into
   const auto ready = [&] { return total_ > cursor || finished_; };
   if (!wait) {
     changed_.wait(lock, ready);
-  } else if (!changed_.wait_for(lock, *wait, ready)) {
+  } else if (!changed_.wait_for(lock, Bounded(*wait), ready)) {
     return std::unexpected(Error{.code = ErrorCode::kOverloaded,
                                  .message = "no output within the time given",
                                  .op = "read"});
