@@ -14,12 +14,12 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <expected>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "base/faults.h"
 #include "base/result.h"

@@ -11,18 +11,26 @@
 
 namespace palmshed {
 
+namespace {
+
+/// An unjoinable thread when none could be had.
+std::thread TryStartThread(std::function<void()> body) {
+  try {
+    return std::thread(std::move(body));
+  } catch (const std::system_error&) {
+    return {};
+  }
+}
+
+}  // namespace
+
 std::thread StartQuietThread(const char* name, std::function<void()> body) {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread;
-  try {
-    thread = std::thread(std::move(body));
-    (void)pthread_setname_np(thread.native_handle(), name);
-  } catch (const std::system_error&) {
-    // The caller sees that the thread is not joinable.
-  }
+  std::thread thread = TryStartThread(std::move(body));
+  if (thread.joinable()) (void)pthread_setname_np(thread.native_handle(), name);
   (void)pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return thread;
 }

@@ -1,17 +1,21 @@
 #include "child/create.h"
 
-#include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
 #include <cstring>
 #include <string_view>
 
+#include "child/failure.h"
 #include "child/init_birth.h"
 #include "child/raw.h"
 #include "child/text.h"
+#include "child/view.h"
+#include "child/wire.h"
 
 namespace palmshed::child {
 namespace {

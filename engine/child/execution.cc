@@ -1,14 +1,22 @@
 // One execution, from its registration to the answer that it has ended.
-#include <errno.h>
+#include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+
+#include "child/failure.h"
 #include "child/leftovers.h"
+#include "child/mutex.h"
+#include "child/payload.h"
 #include "child/pool.h"
 #include "child/raw.h"
 #include "child/reaper.h"
+#include "child/wire.h"
+#include "child/workload.h"
 
 namespace palmshed::child {
 namespace {

@@ -1,13 +1,19 @@
 #include "child/host_pids.h"
 
-#include <errno.h>
+#include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
+
+#include "child/failure.h"
+#include "child/kernel_abi.h"
+#include "child/pool.h"
 #include "child/processes.h"
 #include "child/raw.h"
+#include "child/wire.h"
 
 namespace palmshed::child {
 namespace {

@@ -1,10 +1,13 @@
 #include "child/inherited.h"
 
 #include <sched.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
+#include <csignal>
+#include <cstdint>
+
+#include "child/kernel_abi.h"
 #include "child/raw.h"
 #include "child/wire.h"
 

@@ -2,7 +2,12 @@
 
 #include <sys/prctl.h>
 
+#include <cstdint>
+
+#include "child/failure.h"
+#include "child/kernel_abi.h"
 #include "child/raw.h"
+#include "child/wire.h"
 
 namespace palmshed::child {
 namespace {

@@ -1,7 +1,8 @@
 #include "child/keyring.h"
 
-#include <errno.h>
+#include <cerrno>
 
+#include "child/kernel_abi.h"
 #include "child/raw.h"
 
 namespace palmshed::child {
@@ -15,6 +16,7 @@ long SealSessionKeyring() {
 
 long JoinFreshKeyring() {
   const long joined = Call(SYS_keyctl, kKeyctlJoinSessionKeyring, nullptr);
+  // NOLINTNEXTLINE(misc-include-cleaner): the check does not know that <cerrno> has EDQUOT.
   return joined == -ENOSYS || joined == -EDQUOT ? 0 : joined;
 }
 

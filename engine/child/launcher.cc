@@ -2,11 +2,13 @@
 // none. It builds the view once, then makes sandboxes until the engine goes. It holds every
 // capability in its namespace and no filter, so no workload ever gets to see it: sandboxes have
 // pid, mount and ipc namespaces of their own, and the only way to it is the engine's socket.
-#include <errno.h>
+#include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/wait.h>
 
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
 #include <cstring>
 
 #include "child/create.h"
@@ -21,6 +23,7 @@
 #include "child/sandbox_table.h"
 #include "child/signal_queue.h"
 #include "child/view.h"
+#include "child/wire.h"
 
 namespace palmshed::child {
 namespace {

@@ -7,12 +7,16 @@
 // the next one that ends.
 #include "child/leftovers.h"
 
-#include <errno.h>
-#include <limits.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdint>
+
+#include "child/mutex.h"
+#include "child/pool.h"
 #include "child/processes.h"
 #include "child/raw.h"
 

@@ -1,8 +1,8 @@
 #include "child/message.h"
 
-#include <errno.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "child/raw.h"

@@ -1,11 +1,16 @@
 #include "child/payload.h"
 
-#include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "child/failure.h"
 #include "child/raw.h"
+#include "child/wire.h"
 
 namespace palmshed::child {
 namespace {
@@ -34,7 +39,7 @@ Failure Payload::MapFile(int file, std::uint64_t bytes) {
   }
   const long address = Map(bytes, PROT_READ, 0, file);
   if (address < 0) return FailureIf(address, Step::kRequest);
-  file_ = {reinterpret_cast<void*>(address), bytes};
+  file_ = {AddressIn(address), bytes};
   text_ = static_cast<const char*>(file_.address);
   return kSuccess;
 }
@@ -45,7 +50,7 @@ Failure Payload::PlacePointers(std::size_t count, PointerSpace* space) {
   const std::size_t bytes = count * sizeof(const char*);
   const long address = Map(bytes, PROT_READ | PROT_WRITE, MAP_ANONYMOUS, -1);
   if (address < 0) return FailureIf(address, Step::kRequest);
-  arrays_ = {reinterpret_cast<void*>(address), bytes};
+  arrays_ = {AddressIn(address), bytes};
   pointers_ = static_cast<const char**>(arrays_.address);
   return kSuccess;
 }

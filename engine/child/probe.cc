@@ -1,7 +1,6 @@
 // The self-test's other half: tries from inside a sandbox what run/selftest.cc asks about, and
 // prints a line "name errno" for each attempt, errno 0 where it succeeded. Harmless in every form:
 // signal 0, files of its own, sockets that carry nothing.
-#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -10,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

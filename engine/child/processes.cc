@@ -1,11 +1,16 @@
 #include "child/processes.h"
 
-#include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+
+#include "child/kernel_abi.h"
+#include "child/pool.h"
 #include "child/raw.h"
 #include "child/text.h"
 

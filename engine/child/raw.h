@@ -65,6 +65,11 @@ long Call(long number, Arguments... arguments) {
   return InvokeKernel(number, words[0], words[1], words[2], words[3], words[4], words[5]);
 }
 
+/// The address that a call has answered, such as mmap(2).
+inline void* AddressIn(long result) {
+  return reinterpret_cast<void*>(result);  // NOLINT(performance-no-int-to-ptr): from the kernel
+}
+
 // clone(2) onto a stack of its own: the child runs `entry(argument)` there and, should that return,
 // ends its thread. `stack_top` is the first address above the stack. Returns in the parent only.
 extern "C" long PalmshedCloneOnStack(unsigned long flags, void* stack_top, int* parent_word,

@@ -1,9 +1,13 @@
 #include "child/reaper.h"
 
-#include <limits.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include <climits>
+#include <cstdint>
+
+#include "child/mutex.h"
+#include "child/pool.h"
 #include "child/raw.h"
 
 namespace palmshed::child {

@@ -1,12 +1,16 @@
 // The engine's requests to a sandbox.
-#include <errno.h>
-#include <signal.h>
-
+#include <cerrno>
+#include <csignal>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
+#include "child/failure.h"
+#include "child/message.h"
+#include "child/mutex.h"
 #include "child/pool.h"
 #include "child/raw.h"
+#include "child/wire.h"
 
 namespace palmshed::child {
 namespace {

@@ -1,23 +1,29 @@
 // A sandbox's init: sets the sandbox up from inside, gives up every privilege, then serves. The
 // main thread reaps orphans, makes slots and stands in where none can be made (pool.h).
-#include <errno.h>
-#include <signal.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
 #include <cstring>
 #include <span>
 
+#include "child/failure.h"
 #include "child/host_pids.h"
+#include "child/kernel_abi.h"
 #include "child/lifeline.h"
 #include "child/message.h"
+#include "child/mutex.h"
 #include "child/pool.h"
 #include "child/raw.h"
 #include "child/reaper.h"
 #include "child/roles.h"
 #include "child/setup.h"
 #include "child/signal_queue.h"
+#include "child/wire.h"
 
 namespace palmshed::child {
 namespace {

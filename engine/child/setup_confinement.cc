@@ -1,9 +1,12 @@
-#include <errno.h>
-
+#include <cerrno>
+#include <cstdint>
 #include <cstring>
 
+#include "child/failure.h"
+#include "child/kernel_abi.h"
 #include "child/raw.h"
 #include "child/setup.h"
+#include "child/wire.h"
 
 namespace palmshed::child {
 namespace {

@@ -1,12 +1,15 @@
-#include <errno.h>
 #include <sys/prctl.h>
 
+#include <cerrno>
 #include <string_view>
 
+#include "child/failure.h"
+#include "child/kernel_abi.h"
 #include "child/keyring.h"
 #include "child/network.h"
 #include "child/raw.h"
 #include "child/setup.h"
+#include "child/wire.h"
 
 namespace palmshed::child {
 namespace {

@@ -1,10 +1,14 @@
-#include <errno.h>
 #include <sys/mount.h>
 
+#include <cerrno>
+#include <cstdint>
+
+#include "child/failure.h"
 #include "child/raw.h"
 #include "child/setup.h"
 #include "child/text.h"
 #include "child/view.h"
+#include "child/wire.h"
 
 namespace palmshed::child {
 namespace {

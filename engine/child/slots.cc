@@ -1,11 +1,17 @@
-#include <errno.h>
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
+#include "child/failure.h"
 #include "child/host_pids.h"
+#include "child/mutex.h"
 #include "child/pool.h"
 #include "child/raw.h"
+#include "child/wire.h"
 
 namespace palmshed::child {
 namespace {
@@ -90,7 +96,7 @@ Failure MapSlot(Pool* pool, Slot** slot) {
   const long base = Call(SYS_mmap, nullptr, kBelowSlot + kSlotPages, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base < 0) return FailureIf(base, Step::kThread);
-  auto* const bytes = reinterpret_cast<char*>(base);
+  auto* const bytes = static_cast<char*>(AddressIn(base));
   (void)Call(SYS_mprotect, bytes, kPage, PROT_NONE);
   (void)Call(SYS_mprotect, bytes + kPage + kChildStack, kPage, PROT_NONE);
   *slot = reinterpret_cast<Slot*>(bytes + kBelowSlot);

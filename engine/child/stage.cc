@@ -1,10 +1,13 @@
 // The stage: starts the launcher and gives it its identity. It stays in the host's user namespace,
 // since only from there may the launcher's maps be written (user_namespaces(7)).
-#include <errno.h>
+#include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/wait.h>
 
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #include "child/failure.h"
@@ -15,6 +18,7 @@
 #include "child/roles.h"
 #include "child/supervisor.h"
 #include "child/text.h"
+#include "child/wire.h"
 
 namespace palmshed::child {
 namespace {
@@ -117,8 +121,9 @@ Failure MapByProgram(int pid, const char* gid_map) {
   ShortText number;
   number.Append(static_cast<std::uint64_t>(pid));
   char words[128] = {};
-  if (std::strlen(gid_map) >= sizeof words) return {Step::kGidMap, E2BIG};
-  std::memcpy(words, gid_map, std::strlen(gid_map));
+  const std::size_t length = std::strlen(gid_map);
+  if (length >= sizeof words) return {Step::kGidMap, E2BIG};
+  std::memcpy(words, gid_map, length + 1);
   Program program{{"newgidmap", number.c_str()}, kSuccess};
   AddWords(words, &program, 2);
   alignas(16) static char stack[4096];

@@ -8,13 +8,15 @@
 // supervisor, having adopted it, ends that last.
 #include "child/supervisor.h"
 
-#include <errno.h>
+#include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
 #include <cstring>
 
 #include "child/failure.h"
@@ -26,6 +28,7 @@
 #include "child/sandbox_table.h"
 #include "child/signal_queue.h"
 #include "child/text.h"
+#include "child/wire.h"
 
 namespace palmshed::child {
 namespace {

@@ -1,11 +1,17 @@
 #include "child/view.h"
 
-#include <errno.h>
 #include <sched.h>
 #include <sys/mount.h>
 
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
+#include "child/failure.h"
+#include "child/kernel_abi.h"
 #include "child/raw.h"
 #include "child/view_path.h"
+#include "child/wire.h"
 
 namespace palmshed::child {
 namespace {

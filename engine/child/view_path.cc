@@ -1,9 +1,11 @@
 #include "child/view_path.h"
 
-#include <errno.h>
-#include <string.h>
 #include <sys/stat.h>
 
+#include <cerrno>
+#include <cstring>
+
+#include "child/kernel_abi.h"
 #include "child/raw.h"
 
 namespace palmshed::child {
@@ -52,7 +54,7 @@ PathInView::~PathInView() {
 }
 
 long PathInView::Open(int root, const char* path) {
-  const size_t size = strnlen(path, sizeof path_);
+  const size_t size = strnlen(path, sizeof path_);  // NOLINT(misc-include-cleaner): <cstring>
   if (size == sizeof path_) return -ENAMETOOLONG;
   if (path[0] != '/') return -EINVAL;
   for (size_t i = 0; i <= size; ++i) path_[i] = path[i];

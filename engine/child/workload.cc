@@ -1,11 +1,15 @@
 #include "child/workload.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+
+#include "child/failure.h"
 #include "child/raw.h"
+#include "child/wire.h"
 
 namespace palmshed::child {
 namespace {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "palmshed/options.h"
 #include "plan/plan.h"
 
 namespace palmshed::plan {

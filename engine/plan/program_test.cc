@@ -110,7 +110,7 @@ int ExecuteTrue(const Strings& argv) {
   }
   int status = 0;
   EXPECT_EQ(waitpid(child, &status, 0), child);
-  return WEXITSTATUS(status);
+  return WEXITSTATUS(status);  // NOLINT(misc-include-cleaner): <sys/wait.h>
 }
 
 // What CheckFits accepts, execve(2) takes, up to the last byte; a little more and it does not.
