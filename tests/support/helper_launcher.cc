@@ -132,9 +132,9 @@ ViewRecords& ViewRecords::Proc(const std::string& path) {
 
 std::vector<char> ViewRecords::Message(std::uint32_t launcher_flags) const {
   const child::LauncherConfig config{launcher_flags, count_};
-  std::vector<char> message(sizeof config);
-  std::memcpy(message.data(), &config, sizeof config);
-  message.insert(message.end(), bytes_.begin(), bytes_.end());
+  const auto* const head = reinterpret_cast<const char*>(&config);
+  std::vector<char> message = bytes_;
+  message.insert(message.begin(), head, head + sizeof config);
   return message;
 }
 
