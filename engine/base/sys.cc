@@ -22,6 +22,7 @@
 #include <string_view>
 
 #include "base/faults.h"
+#include "base/kernel_call.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "palmshed/error.h"
@@ -34,27 +35,11 @@ constexpr unsigned kMfdExec = 0x10;
 
 constexpr std::size_t kMaxFds = 8;
 
-/// Calls until it was not interrupted; -1 with errno otherwise.
-template <class Call>
-auto NoEintr(Call call) {
-  decltype(call()) result;
-  do {
-    result = call();
-  } while (result < 0 && errno == EINTR);
-  return result;
-}
-
 template <class Call>
 Result<UniqueFd> MakeFd(std::string_view op, std::string_view context, Call call) {
   const int fd = NoEintr(call);
   if (fd < 0) return std::unexpected(SysError(op, errno, context));
   return UniqueFd(fd);
-}
-
-template <class Call>
-Result<void> Do(std::string_view op, std::string_view context, Call call) {
-  if (NoEintr(call) < 0) return std::unexpected(SysError(op, errno, context));
-  return {};
 }
 
 }  // namespace

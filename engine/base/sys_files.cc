@@ -22,6 +22,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/kernel_call.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "palmshed/error.h"
@@ -31,21 +32,6 @@ namespace {
 
 // Newer than the headers of Debian 12; the same number on every architecture (Linux 6.6).
 constexpr long kFchmodat2 = 452;
-
-template <class Call>
-auto NoEintr(Call call) {
-  decltype(call()) result;
-  do {
-    result = call();
-  } while (result < 0 && errno == EINTR);
-  return result;
-}
-
-template <class Call>
-Result<void> Do(std::string_view op, std::string_view context, Call call) {
-  if (NoEintr(call) < 0) return std::unexpected(SysError(op, errno, context));
-  return {};
-}
 
 }  // namespace
 
