@@ -33,12 +33,15 @@ Failure Attach(int tree, const char* target, Step step) {
 }
 
 // The kernel lists the names of a user's keys to every process of that user, whichever its
-// namespaces, and an ordinary user's sandboxes are processes of that user.
+// namespaces, and an ordinary user's sandboxes are processes of that user. What covers the lists is
+// a device that cannot be opened there, so reading them fails.
 Failure HideKeys() {
   for (const char* const list : {"/proc/keys", "/proc/key-users"}) {
-    const long hidden = Mount("/dev/null", list, nullptr, MS_BIND, nullptr);
+    const long cover = CopyTree("/dev/null", 0);
+    if (cover < 0) return FailureIf(cover, Step::kMountProc);
+    const Failure hidden = Attach(static_cast<int>(cover), list, Step::kMountProc);
     // A kernel without keys has no such file.
-    if (hidden < 0 && hidden != -ENOENT) return FailureIf(hidden, Step::kMountProc);
+    if (hidden.failed() && hidden.sys_errno != ENOENT) return hidden;
   }
   return kSuccess;
 }

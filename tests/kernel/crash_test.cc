@@ -72,7 +72,6 @@ TEST_F(Crash, KilledHostProgramTakesEverythingAlongThoughItHasForked) {
   const TempDir root;
   const std::string name = UniqueName();
   ChildHost host([&](ChildHost& self) {
-    const TempDir unused;
     Engine engine = MakeEngine(root);
     Sandbox sandbox = MakeSandboxIn(engine);
     AddProbe(sandbox, name);

@@ -49,8 +49,8 @@ void BecomeMemberOfAnotherGroup(const TempDir& files, const std::string& subgid)
 }
 
 void ExpectGroups(const std::string& subgid, const std::string& inside, const std::string& word) {
+  const TempDir files(0755);  // Of root's, and outside: only root can remove it again.
   InForkedProcess([&] {
-    const TempDir files(0755);
     BecomeMemberOfAnotherGroup(files, subgid);
     ASSERT_EQ(RunOnHost({"id", "-G"}, As::kSelf).out,
               std::to_string(kPlainUid) + " " + std::to_string(kExtraGroup) + "\n");

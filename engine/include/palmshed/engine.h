@@ -20,9 +20,9 @@ inline namespace v1 {
 
 /// An explicit object with nothing process-wide behind it: no signal handler, no rlimit, no umask,
 /// no locale is changed, and its threads block all signals. Methods may be called from any thread.
-/// Callbacks run on the engine's own thread. A host program may fork(); the child must not touch
-/// the engine or anything made from it. When the process dies, by whatever cause, every workload
-/// dies with it at once.
+/// on_event runs on the engine's own thread, on_output on one of its execution's. A host program
+/// may fork(); the child must not touch the engine or anything made from it. When the process dies,
+/// by whatever cause, every workload dies with it at once.
 class PALMSHED_EXPORT Engine {
  public:
   /// Makes an engine. Errors: OVERLOADED (threads or descriptors), FS_ERROR (workspace_root).

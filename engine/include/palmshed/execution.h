@@ -54,7 +54,7 @@ class PALMSHED_EXPORT Execution {
   std::string logs() const;
 
   /// Waits for the end and returns the result. A stop request cancels the execution; the result
-  /// still comes. May be called again and by many threads. Errors: CONFLICT on the engine's thread.
+  /// still comes. May be called again and by many threads. Errors: CONFLICT in a callback.
   Result<ExecResult> Wait(std::stop_token stop = {}) const;
   /// The result, or nullopt when it is still running after `limit`.
   std::optional<ExecResult> WaitFor(Millis limit) const;

@@ -101,8 +101,10 @@ struct ExecOptions {
   bool stdin_pipe = false;                 ///< Execution::Write feeds the program; else /dev/null.
   std::optional<TerminalSize> tty{};       ///< Run on a terminal of this size.
   Descendants descendants = Descendants::kKill;  ///< Fate of what it leaves running.
-  /// Called on the engine's thread with every piece of output, in order per stream. Blocking it
-  /// holds up this engine; calling Wait() in it is an error. The bytes are valid during the call.
+  /// Called with every piece of output, in order per stream, on a thread that the execution has for
+  /// this alone. Blocking it holds up this execution and no other; calling its Wait() in it is
+  /// CONFLICT. The execution ends when everything has been delivered. The bytes are valid during
+  /// the call.
   std::function<void(Stream, std::span<const std::byte>)> on_output{};
 };
 
