@@ -70,7 +70,7 @@ int Run(int rounds) {
   for (const int gap_ms : {0, 50, 1000}) {
     const int gap_rounds = gap_ms == 0 ? rounds : rounds / (gap_ms < 500 ? 4 : 20);
     const std::chrono::milliseconds gap(gap_ms);
-    Print(Summarize(gap, Measure(variants, gap, std::max(gap_rounds, 3), random), random));
+    Print(Summarize(gap, Measure(variants, gap, std::max(gap_rounds, 3), random), {}, random));
   }
   return 0;
 }

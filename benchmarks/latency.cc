@@ -8,10 +8,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <iterator>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "benchmarks/figure.h"
 #include "benchmarks/limits.h"
 #include "benchmarks/machine.h"
 #include "benchmarks/peers.h"
@@ -30,7 +33,7 @@ struct Options {
   std::vector<int> gaps{0, 50, 1000};
   std::vector<std::string> only;
   std::string json;
-  std::string bubblewrap = "/usr/bin/bwrap";
+  std::vector<std::string> peers;
   std::string palmshed = Beside("palmshed");
   bool throughput = false;
   bool smoke = false;
@@ -46,7 +49,8 @@ void Declare(CLI::App& app, Options& options) {
       ->check(CLI::NonNegativeNumber);
   app.add_option("--only", options.only, "Variants to measure (and their floors)");
   app.add_option("--json", options.json, "Write the figures to a file");
-  app.add_option("--bwrap", options.bubblewrap, "Bubblewrap");
+  app.add_option("--peers", options.peers, "Those to compare with; else all that are present")
+      ->delimiter(',');
   app.add_option("--cli", options.palmshed, "The program palmshed");
   app.add_flag("--throughput", options.throughput, "Runs a second instead of latency");
   app.add_flag("--smoke", options.smoke, "A few rounds: does it work?");
@@ -61,51 +65,58 @@ int Rounds(const Options& options, int gap_ms) {
 }
 
 Programs Present(const Options& options) {
-  const auto if_there = [](const std::string& path) {
-    return ::access(path.c_str(), X_OK) == 0 ? path : std::string();
-  };
-  return {.bubblewrap = if_there(options.bubblewrap),
-          .palmshed = if_there(options.palmshed),
-          .noop = Beside("palmshed_noop")};
+  const bool there = ::access(options.palmshed.c_str(), X_OK) == 0;
+  return {.palmshed = there ? options.palmshed : "", .noop = Beside("palmshed_noop")};
 }
 
-void MeasureLatency(const Options& options, const Programs& programs, Random& random,
-                    Report& report) {
-  const auto variants = Variants::Create(programs);
+std::vector<LatencyTable> MeasureLatency(const Options& options, const Programs& programs,
+                                         const Peers& peers, Random& random) {
+  const auto variants = Variants::Create(programs, peers);
   if (!options.only.empty()) variants->KeepOnly(options.only);
+  std::vector<LatencyTable> tables;
   for (const int gap_ms : options.gaps) {
     const std::chrono::milliseconds gap(gap_ms);
     const auto series = Measure(variants->all(), gap, Rounds(options, gap_ms), random);
-    report.latency.push_back(Summarize(gap, series, random));
-    Print(report.latency.back());
+    tables.push_back(Summarize(gap, series, peers.all(), random));
+    Print(tables.back());
     (void)std::fflush(stdout);  // A run takes minutes; its reader sees each table when it is there.
   }
+  return tables;
 }
 
-int Check(const Report& report) {
-  const auto excesses = Excesses(report.latency);
+/// 0 where limits are kept, 1 where one is not, 3 where nobody can say.
+int Check(std::span<const LatencyTable> tables) {
+  constexpr int kNotJudged = 3;
+  const auto excesses = Excesses(tables);
   for (const std::string& excess : excesses) fmt::print(stderr, "over the limit: {}\n", excess);
-  return excesses.empty() ? 0 : 1;
+  if (excesses.empty()) return 0;
+  if (!TooBusy(tables)) return 1;
+  fmt::print(stderr, "not judged: the machine is too busy, V itself scatters\n");
+  return kNotJudged;
 }
 
 int Run(const Options& options) {
+  // Static, so that it is undone also when a run that fails ends the program.
+  static Peers peers(options.peers);
   const Programs programs = Present(options);
+  const Machine machine = ThisMachine();
   Random random(std::random_device{}());
-  Report report{.machine = ThisMachine(), .peer_command = {}};
-  if (!programs.bubblewrap.empty()) {
-    report.peer_command = Command(BubblewrapCommand(programs.bubblewrap)).Text();
-  }
-  PrintHead(report);
+  PrintHead(machine, peers.all());
   if (programs.palmshed.empty()) fmt::print("palmshed run: absent, the program is not there\n");
+  std::vector<Figure> figures;
+  std::vector<LatencyTable> tables;
   if (options.throughput) {
     const std::chrono::milliseconds block(options.smoke ? 20 : 1000);
-    report.throughput = MeasureThroughput(programs, block, options.smoke ? 1 : 3, random);
-    Print(report.throughput);
+    const auto rows = MeasureThroughput(programs, peers, block, options.smoke ? 1 : 3, random);
+    Print(rows);
+    figures = ToFigures(rows);
   } else {
-    MeasureLatency(options, programs, random, report);
+    tables = MeasureLatency(options, programs, peers, random);
   }
-  if (!options.json.empty()) WriteJson(report, options.json);
-  return options.check ? Check(report) : 0;
+  for (const LatencyTable& table : tables)
+    std::ranges::copy(ToFigures(table), std::back_inserter(figures));
+  if (!options.json.empty()) WriteJson(machine, peers.all(), figures, options.json);
+  return options.check ? Check(tables) : 0;
 }
 
 }  // namespace

@@ -17,7 +17,7 @@
 namespace palmshed::benchmarks {
 namespace {
 
-enum class Against { kFloor, kPeer };
+enum class Against { kFloor, kPeer, kUnlimited };
 
 struct Limit {
   const char* variant;
@@ -27,18 +27,38 @@ struct Limit {
 };
 
 constexpr std::array kLimits{
+    Limit{kLimitedExec, std::chrono::milliseconds(0), Against::kUnlimited, 1.1},
+    Limit{kLimitedExec, std::chrono::milliseconds(50), Against::kUnlimited, 1.1},
+    Limit{kLimitedExec, std::chrono::milliseconds(1000), Against::kUnlimited, 1.1},
     Limit{kExec, std::chrono::milliseconds(0), Against::kFloor, 1.3},
     Limit{kExec, std::chrono::milliseconds(50), Against::kFloor, 1.3},
     Limit{kCommandLine, std::chrono::milliseconds(0), Against::kPeer, 0.65},
     Limit{kCommandLine, std::chrono::milliseconds(50), Against::kPeer, 0.65},
 };
 
+/// Of the median to the tenth percentile of V.
+constexpr double kMostUnrest = 1.3;
+
+const char* Unit(Against against) {
+  switch (against) {
+    case Against::kFloor:
+      return "V";
+    case Against::kPeer:
+      return "B";
+    case Against::kUnlimited:
+      return "x without limits";
+  }
+  return "";
+}
+
 std::optional<Ratio> Measured(std::span<const LatencyTable> tables, const Limit& limit) {
   const auto table = std::ranges::find(tables, limit.gap, &LatencyTable::gap);
   if (table == tables.end()) return std::nullopt;
   const auto row = std::ranges::find(table->rows, limit.variant, &Row::name);
   if (row == table->rows.end()) return std::nullopt;
-  return limit.against == Against::kFloor ? row->to_floor : row->to_peer;
+  if (limit.against != Against::kPeer) return row->to_floor;
+  const Ratio* to_peer = ToPeer(*row, kPeer);
+  return to_peer == nullptr ? std::nullopt : std::optional(*to_peer);
 }
 
 }  // namespace
@@ -46,7 +66,7 @@ std::optional<Ratio> Measured(std::span<const LatencyTable> tables, const Limit&
 std::vector<std::string> Excesses(std::span<const LatencyTable> tables) {
   std::vector<std::string> excesses;
   for (const Limit& limit : kLimits) {
-    const char* unit = limit.against == Against::kFloor ? "V" : "B";
+    const char* unit = Unit(limit.against);
     const std::string what = fmt::format("{} with {} ms idle", limit.variant, limit.gap.count());
     const auto ratio = Measured(tables, limit);
     if (!ratio) {
@@ -57,6 +77,13 @@ std::vector<std::string> Excesses(std::span<const LatencyTable> tables) {
     }
   }
   return excesses;
+}
+
+bool TooBusy(std::span<const LatencyTable> tables) {
+  return std::ranges::any_of(tables, [](const LatencyTable& table) {
+    const auto floor = std::ranges::find(table.rows, kFloor, &Row::name);
+    return floor != table.rows.end() && floor->median > floor->p10 * kMostUnrest;
+  });
 }
 
 }  // namespace palmshed::benchmarks

@@ -15,4 +15,9 @@ namespace palmshed::benchmarks {
 /// variant was not measured, or that nothing checked, is an excess as well.
 std::vector<std::string> Excesses(std::span<const LatencyTable> tables);
 
+/// True when others used the machine so much that an excess says nothing about us: in some table
+/// the median of the floor, a single exec, is far above its tenth percentile. What has many steps
+/// suffers more from that than what has one, in every round, and no interval shows it.
+bool TooBusy(std::span<const LatencyTable> tables);
+
 }  // namespace palmshed::benchmarks

@@ -3,75 +3,36 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <boost/json/array.hpp>
-#include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
 #include <chrono>
-#include <fstream>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "benchmarks/die.h"
+#include "benchmarks/figure.h"
 #include "benchmarks/machine.h"
 #include "benchmarks/peers.h"
 #include "benchmarks/schedule.h"
+#include "benchmarks/spawn.h"
 #include "benchmarks/statistics.h"
 
 namespace palmshed::benchmarks {
 namespace {
 
-namespace json = boost::json;
-
 std::string Interval(const Ratio& ratio) {
   return fmt::format("{:5.2f} ({:.2f}-{:.2f})", ratio.value, ratio.low, ratio.high);
 }
 
-json::object ToJson(const Ratio& ratio) {
-  return {{"value", ratio.value}, {"low", ratio.low}, {"high", ratio.high}};
-}
-
-json::object ToJson(const Row& row) {
-  json::object object{{"name", row.name},
-                      {"floor", row.floor},
-                      {"samples", row.samples},
-                      {"p10Us", row.p10.count()},
-                      {"medianUs", row.median.count()},
-                      {"p95Us", row.p95.count()},
-                      {"overFloorUs", row.over_floor.count()},
-                      {"toFloor", ToJson(row.to_floor)}};
-  if (row.to_peer) object["toBubblewrap"] = ToJson(*row.to_peer);
-  return object;
-}
-
-json::object ToJson(const LatencyTable& table) {
-  json::array rows;
-  for (const Row& row : table.rows) rows.push_back(ToJson(row));
-  return {{"gapMs", table.gap.count()}, {"variants", std::move(rows)}};
-}
-
-json::object ToJson(const ThroughputRow& row) {
-  return {{"name", row.name},
-          {"workers", row.workers},
-          {"runsPerSecond", row.runs_a_second},
-          {"toFloor", row.to_floor}};
-}
-
-json::object ToJson(const Machine& machine) {
-  return {{"cpu", machine.cpu},
-          {"cores", machine.cores},
-          {"kernel", machine.kernel},
-          {"distribution", machine.distribution},
-          {"user", machine.user}};
-}
-
 }  // namespace
 
+const Ratio* ToPeer(const Row& row, const std::string& peer) {
+  const auto found = std::ranges::find(row.to_peers, peer, &std::pair<std::string, Ratio>::first);
+  return found == row.to_peers.end() ? nullptr : &found->second;
+}
+
 LatencyTable Summarize(std::chrono::milliseconds gap, std::span<const Series> series,
-                       Random& random) {
+                       std::span<const Peer> peers, Random& random) {
   LatencyTable table{.gap = gap, .rows = {}};
-  const auto peer = std::ranges::find(series, kPeer, &Series::name);
   for (const Series& one : series) {
     const Series& floor = Find(series, one.floor);
     Row row{.name = one.name,
@@ -82,7 +43,14 @@ LatencyTable Summarize(std::chrono::milliseconds gap, std::span<const Series> se
             .p95 = Quantile(one.samples, 0.95),
             .over_floor = Median(one.samples) - Median(floor.samples),
             .to_floor = MedianRatio(one.samples, floor.samples, random)};
-    if (peer != series.end()) row.to_peer = MedianRatio(one.samples, peer->samples, random);
+    // Peers run kProgram; who runs another program is compared with that alone.
+    const bool same_program = one.floor == kFloor || one.floor == kExec;
+    for (const Peer& peer : peers) {
+      if (!same_program) break;
+      const auto its = std::ranges::find(series, peer.name, &Series::name);
+      if (its == series.end()) continue;
+      row.to_peers.emplace_back(peer.name, MedianRatio(one.samples, its->samples, random));
+    }
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -93,13 +61,13 @@ void Print(const Machine& machine) {
              machine.distribution, machine.user);
 }
 
-void PrintHead(const Report& report) {
-  Print(report.machine);
+void PrintHead(const Machine& machine, std::span<const Peer> peers) {
+  Print(machine);
   fmt::print("V: vfork and exec of {}, two pipes drained\n", kProgram);
-  if (report.peer_command.empty()) {
-    fmt::print("B: absent, bubblewrap is not installed\n");
-  } else {
-    fmt::print("B: {}\n", report.peer_command);
+  for (const Peer& peer : peers) {
+    const std::string what =
+        peer.command.empty() ? "absent, " + peer.absent : Command(peer.command).Text();
+    fmt::print("{}{}: {}\n", peer.name, peer.name == kPeer ? " (B)" : "", what);
   }
   fmt::print("Ratios of medians, with 95 % intervals. noop is compared with its own floor.\n");
 }
@@ -107,12 +75,13 @@ void PrintHead(const Report& report) {
 void Print(const LatencyTable& table) {
   fmt::print("\n{} ms idle before each run, n = {}\n", table.gap.count(),
              table.rows.empty() ? 0 : table.rows.front().samples);
-  fmt::print("{:<20} {:>8} {:>10} {:>8} {:>9}  {:<18} {}\n", "", "p10 us", "median us", "p95 us",
+  fmt::print("{:<21} {:>8} {:>10} {:>8} {:>9}  {:<18} {}\n", "", "p10 us", "median us", "p95 us",
              "V + us", "/ V", "/ B");
   for (const Row& row : table.rows) {
-    fmt::print("{:<20} {:>8.0f} {:>10.0f} {:>8.0f} {:>+9.0f}  {:<18} {}\n", row.name,
+    const Ratio* to_peer = ToPeer(row, kPeer);
+    fmt::print("{:<21} {:>8.0f} {:>10.0f} {:>8.0f} {:>+9.0f}  {:<18} {}\n", row.name,
                row.p10.count(), row.median.count(), row.p95.count(), row.over_floor.count(),
-               Interval(row.to_floor), row.to_peer ? Interval(*row.to_peer) : std::string("-"));
+               Interval(row.to_floor), to_peer != nullptr ? Interval(*to_peer) : std::string("-"));
   }
 }
 
@@ -124,18 +93,34 @@ void Print(std::span<const ThroughputRow> rows) {
   }
 }
 
-void WriteJson(const Report& report, const std::string& path) {
-  json::object document{{"machine", ToJson(report.machine)}};
-  if (!report.peer_command.empty()) document["bubblewrap"] = report.peer_command;
-  json::array latency;
-  for (const LatencyTable& table : report.latency) latency.push_back(ToJson(table));
-  document["latency"] = std::move(latency);
-  json::array throughput;
-  for (const ThroughputRow& row : report.throughput) throughput.push_back(ToJson(row));
-  document["throughput"] = std::move(throughput);
-  std::ofstream file(path);
-  file << json::serialize(document) << '\n';
-  if (!file.flush()) DieErrno("cannot write " + path);
+std::vector<Figure> ToFigures(const LatencyTable& table) {
+  std::vector<Figure> figures;
+  for (const Row& row : table.rows) {
+    Figure figure{.measure = "latency",
+                  .name = row.name,
+                  .axis = "ms idle",
+                  .at = static_cast<double>(table.gap.count()),
+                  .unit = "us",
+                  .low = row.p10.count(),
+                  .median = row.median.count(),
+                  .high = row.p95.count(),
+                  .samples = row.samples,
+                  .ratios = row.to_peers};
+    figure.ratios.emplace(figure.ratios.begin(), row.floor, row.to_floor);
+    figures.push_back(std::move(figure));
+  }
+  return figures;
+}
+
+std::vector<Figure> ToFigures(std::span<const ThroughputRow> rows) {
+  const Heading heading{.measure = "throughput", .axis = "workers", .unit = "runs/s"};
+  std::vector<Figure> figures;
+  for (const ThroughputRow& row : rows) {
+    figures.push_back(Single(heading, row.name, row.workers, row.runs_a_second));
+    const Ratio ratio{.value = row.to_floor, .low = row.to_floor, .high = row.to_floor};
+    figures.back().ratios.emplace_back(kFloor, ratio);
+  }
+  return figures;
 }
 
 }  // namespace palmshed::benchmarks

@@ -1,13 +1,15 @@
-// Tables for people, JSON for programs.
+// Tables of latency and throughput for people; the same as figures for programs.
 #pragma once
 
 #include <chrono>
-#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "benchmarks/figure.h"
 #include "benchmarks/machine.h"
+#include "benchmarks/peers.h"
 #include "benchmarks/schedule.h"
 #include "benchmarks/statistics.h"
 
@@ -21,10 +23,13 @@ struct Row {
   Micros p10{};  ///< Hardly disturbed by others; what to look at on a busy machine.
   Micros median{};
   Micros p95{};
-  Micros over_floor{};             ///< Median minus the floor's.
-  Ratio to_floor;                  ///< V
-  std::optional<Ratio> to_peer{};  ///< B; absent where bubblewrap is.
+  Micros over_floor{};                                    ///< Median minus the floor's.
+  Ratio to_floor;                                         ///< V
+  std::vector<std::pair<std::string, Ratio>> to_peers{};  ///< Of those that are present.
 };
+
+/// Null where the peer is absent.
+const Ratio* ToPeer(const Row& row, const std::string& peer);
 
 struct LatencyTable {
   std::chrono::milliseconds gap{};
@@ -38,22 +43,17 @@ struct ThroughputRow {
   double to_floor = 0;  ///< Divided by the floor's with as many workers.
 };
 
-struct Report {
-  Machine machine;
-  std::string peer_command;  ///< Empty when bubblewrap is not installed.
-  std::vector<LatencyTable> latency{};
-  std::vector<ThroughputRow> throughput{};
-};
-
+/// `peers` that have no series are absent.
 LatencyTable Summarize(std::chrono::milliseconds gap, std::span<const Series> series,
-                       Random& random);
+                       std::span<const Peer> peers, Random& random);
 
 void Print(const Machine& machine);
-/// The machine, and what V and B stand for.
-void PrintHead(const Report& report);
+/// The machine, and what V, B and the peers stand for.
+void PrintHead(const Machine& machine, std::span<const Peer> peers);
 void Print(const LatencyTable& table);
 void Print(std::span<const ThroughputRow> rows);
-/// Ends the benchmark when the file cannot be written.
-void WriteJson(const Report& report, const std::string& path);
+
+std::vector<Figure> ToFigures(const LatencyTable& table);
+std::vector<Figure> ToFigures(std::span<const ThroughputRow> rows);
 
 }  // namespace palmshed::benchmarks

@@ -26,7 +26,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::array kWorkers{1, 2, 4, 16};
+constexpr std::array kWorkers{1, 2, 4, 16, 64};
 
 /// What one worker does again and again; the argument is its number.
 struct Work {
@@ -46,12 +46,14 @@ struct Live {
   Sandbox shared = Must(engine.CreateSandbox());
 };
 
-std::vector<Work> AllWork(const Programs& programs) {
+std::vector<Work> AllWork(const Programs& programs, const Peers& peers) {
   const auto live = std::make_shared<Live>();
   for (int i = 0; i < kWorkers.back(); ++i) live->own.push_back(Must(live->engine.CreateSandbox()));
   std::vector<Work> work{Spawning(kFloor, {kProgram})};
-  if (!programs.bubblewrap.empty()) {
-    work.push_back(Spawning(kPeer, BubblewrapCommand(programs.bubblewrap)));
+  // Of the others some have containers with names, and can run only one at a time.
+  for (const char* name : {kPeer, "nsjail"}) {
+    const auto command = peers.CommandOf(name);
+    if (!command.empty()) work.push_back(Spawning(name, command));
   }
   if (!programs.palmshed.empty()) {
     work.push_back(Spawning(kCommandLine, {programs.palmshed, "run", "--", kProgram}));
@@ -102,7 +104,7 @@ double MedianOf(std::vector<double> numbers) {
 
 }  // namespace
 
-std::vector<ThroughputRow> MeasureThroughput(const Programs& programs,
+std::vector<ThroughputRow> MeasureThroughput(const Programs& programs, const Peers& peers,
                                              std::chrono::milliseconds block, int rounds,
                                              Random& random) {
   struct Block {
@@ -110,7 +112,7 @@ std::vector<ThroughputRow> MeasureThroughput(const Programs& programs,
     int workers;
     std::vector<double> rates{};
   };
-  const std::vector<Work> all = AllWork(programs);
+  const std::vector<Work> all = AllWork(programs, peers);
   std::vector<Block> blocks;
   for (const Work& work : all) {
     for (const int workers : kWorkers) blocks.push_back({.work = &work, .workers = workers});

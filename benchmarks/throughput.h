@@ -12,7 +12,7 @@ namespace palmshed::benchmarks {
 
 /// Each block runs one variant with one number of workers for `block`; blocks come in random order,
 /// `rounds` times, and the median of the rounds is reported.
-std::vector<ThroughputRow> MeasureThroughput(const Programs& programs,
+std::vector<ThroughputRow> MeasureThroughput(const Programs& programs, const Peers& peers,
                                              std::chrono::milliseconds block, int rounds,
                                              Random& random);
 

@@ -1,6 +1,9 @@
 #include "benchmarks/variants.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <ios>
 #include <iterator>
@@ -13,6 +16,7 @@
 #include "benchmarks/peers.h"
 #include "benchmarks/schedule.h"
 #include "benchmarks/spawn.h"
+#include "benchmarks/workload.h"
 #include "palmshed/palmshed.h"
 
 namespace palmshed::benchmarks {
@@ -30,14 +34,20 @@ std::string Content(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-}  // namespace
-
-std::vector<std::string> BubblewrapCommand(const std::string& bubblewrap) {
-  return {bubblewrap,  "--unshare-all", "--ro-bind", "/usr",    "/usr",  "--symlink",
-          "usr/bin",   "/bin",          "--symlink", "usr/lib", "/lib",  "--symlink",
-          "usr/lib64", "/lib64",        "--proc",    "/proc",   "--dev", "/dev",
-          "--tmpfs",   "/tmp",          "--",        kProgram};
+/// With every limit, none of which is met; nullptr where the host does not enforce one of them.
+std::unique_ptr<Sandbox> LimitedSandbox(Engine& engine) {
+  auto sandbox = engine.CreateSandbox({.cpu_quota = 0.9,
+                                       .cpu_time_limit = std::chrono::seconds(100),
+                                       .memory = Bytes{256U << 20},
+                                       .disk_quota = Bytes{1U << 30},
+                                       .timeout = std::chrono::seconds(100),
+                                       .pids = 100});
+  if (sandbox) return std::make_unique<Sandbox>(*std::move(sandbox));
+  fmt::print("{}: absent, {}\n", kLimitedExec, sandbox.error().message);
+  return nullptr;
 }
+
+}  // namespace
 
 void MustRun(Sandbox& sandbox, const std::string& program) {
   const ExecResult result = Must(sandbox.Run({program}));
@@ -47,21 +57,28 @@ void MustRun(Sandbox& sandbox, const std::string& program) {
   }
 }
 
-std::unique_ptr<Variants> Variants::Create(const Programs& programs) {
+std::unique_ptr<Variants> Variants::Create(const Programs& programs, const Peers& peers) {
   Engine engine = Must(Engine::Create());
   Sandbox live = Must(engine.CreateSandbox());
   std::unique_ptr<Variants> made(new Variants(std::move(engine), std::move(live)));
-  made->AddFloorAndPeers(programs);
+  made->limited_ = LimitedSandbox(made->engine_);
+  made->AddFloorAndPeers(programs, peers);
   if (!programs.noop.empty()) made->AddNoop(programs.noop);
   made->AddExecutions();
   made->AddLives();
+  made->AddStarts();
+  for (Variant& variant : WorkloadVariants(made->live_)) {
+    made->variants_.push_back(std::move(variant));
+  }
   return made;
 }
 
-void Variants::AddFloorAndPeers(const Programs& programs) {
+void Variants::AddFloorAndPeers(const Programs& programs, const Peers& peers) {
   variants_.push_back(Spawned(kFloor, kFloor, {kProgram}));
-  if (!programs.bubblewrap.empty()) {
-    variants_.push_back(Spawned(kPeer, kFloor, BubblewrapCommand(programs.bubblewrap)));
+  for (const Peer& peer : peers.all()) {
+    if (peer.command.empty()) continue;
+    variants_.push_back(Spawned(peer.name, kFloor, peer.command));
+    peers_.push_back(peer.name);
   }
   if (!programs.palmshed.empty()) {
     variants_.push_back(Spawned(kCommandLine, kFloor, {programs.palmshed, "run", "--", kProgram}));
@@ -78,6 +95,10 @@ void Variants::AddNoop(const std::string& noop) {
 void Variants::AddExecutions() {
   variants_.push_back(
       {.name = kExec, .floor = kFloor, .run = [this] { MustRun(live_, kProgram); }});
+  if (limited_) {
+    variants_.push_back(
+        {.name = kLimitedExec, .floor = kExec, .run = [this] { MustRun(*limited_, kProgram); }});
+  }
   variants_.push_back({.name = kOneShot, .floor = kFloor, .run = [this] {
                          Sandbox sandbox = Must(engine_.CreateSandbox());
                          MustRun(sandbox, kProgram);
@@ -90,23 +111,38 @@ void Variants::AddLives() {
   const auto destroy = [this] { Must(fresh_->Destroy()); };
   variants_.push_back({.name = kCreate, .floor = kFloor, .run = create, .finish = destroy});
   variants_.push_back({.name = kDestroy, .floor = kFloor, .prepare = create, .run = destroy});
+}
+
+void Variants::AddStarts() {
+  const auto start = [this] { new_engine_ = std::make_unique<Engine>(Must(Engine::Create())); };
+  const auto create = [this] {
+    fresh_ = std::make_unique<Sandbox>(Must(new_engine_->CreateSandbox()));
+  };
+  const auto stop = [this] { new_engine_.reset(); };
+  const auto destroy_and_stop = [this] {
+    Must(fresh_->Destroy());
+    new_engine_.reset();
+  };
+  variants_.push_back({.name = kNewEngine, .floor = kFloor, .run = start, .finish = stop});
+  variants_.push_back({.name = kColdCreate,
+                       .floor = kFloor,
+                       .prepare = start,
+                       .run = create,
+                       .finish = destroy_and_stop});
   variants_.push_back({.name = kFirstCreate,
                        .floor = kFloor,
                        .run =
-                           [this] {
-                             new_engine_ = std::make_unique<Engine>(Must(Engine::Create()));
-                             fresh_ = std::make_unique<Sandbox>(Must(new_engine_->CreateSandbox()));
+                           [start, create] {
+                             start();
+                             create();
                            },
-                       .finish =
-                           [this] {
-                             Must(fresh_->Destroy());
-                             new_engine_.reset();
-                           }});
+                       .finish = destroy_and_stop});
 }
 
 void Variants::KeepOnly(const std::vector<std::string>& names) {
   std::vector<std::string> wanted = names;
-  wanted.insert(wanted.end(), {kFloor, kPeer});
+  wanted.insert(wanted.end(), peers_.begin(), peers_.end());
+  wanted.emplace_back(kFloor);
   for (const std::string& name : names) {
     const auto found = std::ranges::find(variants_, name, &Variant::name);
     if (found == variants_.end()) Die("there is no variant named " + name);

@@ -9,7 +9,8 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/engine/include/palmshed
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(PROGRAMS ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/palmshed DESTINATION ${CMAKE_INSTALL_BINDIR})
 
-# Boost.JSON is static inside the library but not part of it, so users resolve it as well.
+# Boost.JSON and libarchive are linked statically but no part of the library, so users resolve them
+# as well.
 install(EXPORT palmshedTargets NAMESPACE palmshed:: DESTINATION ${package_dir})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/palmshedConfig.cmake.in
   ${PROJECT_BINARY_DIR}/package/palmshedConfig.cmake INSTALL_DESTINATION ${package_dir})
@@ -18,6 +19,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/palmshedConfigVer
 install(FILES
   ${PROJECT_BINARY_DIR}/package/palmshedConfig.cmake
   ${PROJECT_BINARY_DIR}/package/palmshedConfigVersion.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/libarchive.cmake
   DESTINATION ${package_dir})
 
 # From the .pc file's own place to the prefix, so that an installation can be moved.

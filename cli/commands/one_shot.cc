@@ -26,7 +26,9 @@
 #include "cli/process/attend.h"
 #include "cli/process/input_feed.h"
 #include "cli/process/output_writer.h"
+#include "cli/process/raw_mode.h"
 #include "cli/process/stop_signals.h"
+#include "cli/process/window.h"
 #include "cli/values/paths.h"
 #include "palmshed/engine.h"
 #include "palmshed/error.h"
@@ -43,11 +45,12 @@ namespace {
 class OneShot {
  public:
   OneShot(RunRequest request, StopSignals signals, OutputWriter output,
-          std::optional<ResultFile> file)
+          std::optional<ResultFile> file, std::optional<WindowChanges> window)
       : request_(std::move(request)),
         signals_(signals),
         output_(std::move(output)),
-        file_(std::move(file)) {}
+        file_(std::move(file)),
+        window_(std::move(window)) {}
 
   ExitCode Run() {
     Result<ExecResult> result = RunInEngine();
@@ -87,6 +90,8 @@ class OneShot {
     options.on_output = [this](Stream stream, std::span<const std::byte> bytes) {
       output_.Write(stream, bytes);
     };
+    std::optional<RawMode> raw;
+    if (request_.raw_terminal) raw.emplace();
     auto execution = sandbox.Start(request_.program, std::move(options));
     timings_.Lap("start");
     if (!execution) return std::unexpected(std::move(execution.error()));
@@ -96,7 +101,8 @@ class OneShot {
   Result<ExecResult> Await(Execution& execution) {
     std::optional<InputFeed> input;
     if (request_.feed_stdin) input.emplace(execution);
-    const auto attended = Attend(execution, signals_, output_, input ? &*input : nullptr);
+    const auto attended = Attend(execution, signals_, output_, input ? &*input : nullptr,
+                                 window_ ? &*window_ : nullptr);
     Result<ExecResult> result = execution.Wait();
     timings_.Lap("run");
     if (!attended) return std::unexpected(attended.error());
@@ -118,6 +124,7 @@ class OneShot {
       Note(outcome.text);
     }
     if (!request_.quiet) {
+      if (const std::string refusals = DescribeRefusals(result); !refusals.empty()) Note(refusals);
       for (const std::string& control : result.weaker) {
         Note(fmt::format("{} was not enforced, as --degraded allows", control));
       }
@@ -153,6 +160,7 @@ class OneShot {
   StopSignals signals_;
   OutputWriter output_;
   std::optional<ResultFile> file_;
+  std::optional<WindowChanges> window_;
   Timings timings_{};
 };
 
@@ -167,7 +175,14 @@ Result<OneShot> Prepare(RunRequest request) {
     if (!opened) return std::unexpected(std::move(opened.error()));
     file = *std::move(opened);
   }
-  return OneShot(std::move(request), *signals, *std::move(output), std::move(file));
+  std::optional<WindowChanges> window;
+  if (request.exec.tty) {
+    auto watched = WindowChanges::Watch();
+    if (!watched) return std::unexpected(std::move(watched.error()));
+    window = *std::move(watched);
+  }
+  return OneShot(std::move(request), *signals, *std::move(output), std::move(file),
+                 std::move(window));
 }
 
 }  // namespace

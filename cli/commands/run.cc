@@ -15,6 +15,7 @@
 #include "cli/commands/verb.h"
 #include "cli/output/exit_code.h"
 #include "cli/output/note.h"
+#include "cli/process/window.h"
 #include "cli/values/environment.h"
 
 namespace palmshed::cli {
@@ -53,7 +54,9 @@ void DeclareProgramOptions(CLI::App& app, RunFlags& flags) {
            "Start in this directory of the workspace; it is made if it does not exist.");
   AddFlag(app, "-i,--interactive", flags.interactive, kProgram,
           "Feed standard input to the program. Without it the program reads end of file.");
-  AddFlag(app, "-t,--tty", flags.tty, kProgram, "Run the program on a terminal of its own.");
+  AddFlag(app, "-t,--tty", flags.tty, kProgram,
+          "Run the program on a terminal of its own, of the size of ours. With -i, ours must be a "
+          "terminal and stands for it: keys go to the program as they are, ^C too.");
 }
 
 void DeclareFileOptions(CLI::App& app, RunFlags& flags) {
@@ -84,15 +87,24 @@ void DeclareLimitOptions(CLI::App& app, RunFlags& flags) {
   AddValue(app, "--timeout", flags.timeout, "TIME", kLimits,
            "Kill the program after this much wall-clock time: a number with ms, s, m or h. 0 is no "
            "limit, which is the default.");
-  AddValue(app, "--cpu-time", flags.cpu_time, "TIME", kLimits,
-           "CPU time of the program and all that it starts.");
-  AddValue(app, "-m,--memory", flags.memory, "SIZE", kLimits,
-           "Memory of the program and all that it starts, such as 64m.");
+  AddValue(
+      app, "--cpu-time", flags.cpu_time, "TIME", kLimits,
+      "CPU time of the program and all that it starts: a number with ms, s, m or h. Sleeping is "
+      "free.");
+  AddValue(
+      app, "-m,--memory", flags.memory, "SIZE", kLimits,
+      "Memory of the program and all that it starts, such as 64m. Files in memory count, cached "
+      "files of the disk do not.");
   AddValue(app, "--cpus", flags.cpus, "CORES", kLimits,
-           "CPU cores, such as 0.5. The program is slowed down, never killed.");
+           "CPU cores, such as 0.5, at least 0.1. The program is slowed down, never killed.");
   AddValue(app, "--pids-limit", flags.pids_limit, "COUNT", kLimits,
-           "Processes and threads at a time.");
+           "Processes and threads at a time. Starting one more fails inside; nothing is killed.");
   AddValue(app, "--disk", flags.disk, "SIZE", kLimits, "Disk space of the workspace and /tmp.");
+  AddValue(
+      app, "--storage", flags.storage, "disk|memory|loop", kLimits,
+      "Where the workspace and /tmp are kept: in a directory of the disk, whose use is measured "
+      "(the default), in memory, or in a file system image. The last two are of the size that "
+      "--disk gives and full when it is used up.");
 }
 
 void DeclareOutputOptions(CLI::App& app, RunFlags& flags) {
@@ -111,7 +123,10 @@ void DeclareOutputOptions(CLI::App& app, RunFlags& flags) {
 Surroundings OwnSurroundings() {
   char directory[PATH_MAX];
   const char* known = ::getcwd(directory, sizeof directory);
-  return {.look_up = OwnVariable, .directory = known != nullptr ? known : ""};
+  return {.look_up = OwnVariable,
+          .directory = known != nullptr ? known : "",
+          .input_is_terminal = ::isatty(STDIN_FILENO) == 1,
+          .terminal = OwnTerminalSize()};
 }
 
 }  // namespace

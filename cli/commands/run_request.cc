@@ -79,6 +79,15 @@ Result<void> TakeFileView(const std::optional<std::string>& text, std::optional<
   return {};
 }
 
+Result<void> TakeStorage(const std::optional<std::string>& text, Storage& storage) {
+  if (!text || *text == "disk") return {};
+  if (*text != "memory" && *text != "loop") {
+    return std::unexpected(FlagError("--storage", *text, "must be disk, memory or loop"));
+  }
+  storage = *text == "memory" ? Storage::kMemory : Storage::kLoop;
+  return {};
+}
+
 Result<void> TakeFiles(const RunFlags& flags, const std::string& directory, RunRequest& request) {
   for (const std::string& text : flags.copy) {
     auto copy = ParseCopy(text);
@@ -90,6 +99,26 @@ Result<void> TakeFiles(const RunFlags& flags, const std::string& directory, RunR
     if (!mount) return std::unexpected(std::move(mount.error()));
     request.sandbox.mounts.push_back(*std::move(mount));
   }
+  return {};
+}
+
+/// Our own terminal's size and kind, since the program's output ends there.
+Result<void> TakeTerminal(const RunFlags& flags, const Surroundings& surroundings,
+                          RunRequest& request) {
+  if (!flags.tty) return {};
+  if (flags.interactive && !surroundings.input_is_terminal) {
+    return std::unexpected(Error{
+        .code = ErrorCode::kInvalidOptions,
+        .message = "the input device is not a TTY: standard input must be a terminal for -i -t",
+        .field = "--tty",
+        .remedy = "leave -t out to feed a file or a pipe to the program"});
+  }
+  request.raw_terminal = flags.interactive;
+  request.exec.tty = surroundings.terminal.value_or(TerminalSize{});
+  const auto kind = surroundings.terminal ? surroundings.look_up("TERM") : std::nullopt;
+  const bool is_set = std::ranges::any_of(
+      request.exec.env, [](const auto& variable) { return variable.first == "TERM"; });
+  if (kind && !kind->empty() && !is_set) request.exec.env.emplace_back("TERM", *kind);
   return {};
 }
 
@@ -124,14 +153,16 @@ Result<RunRequest> MakeRunRequest(const RunFlags& flags, std::vector<std::string
   request.exec.env = *std::move(env);
   request.exec.work_dir = flags.workdir.value_or("");
   request.exec.stdin_pipe = flags.interactive;
-  if (flags.tty) request.exec.tty = TerminalSize{};
   request.sandbox.degraded = SplitNames(flags.degraded);
   request.sandbox.name = flags.name.value_or("");
 
-  Result<void> taken[]{
-      TakeLimits(flags, request.sandbox), TakeNetwork(flags.network, request.sandbox.network),
-      TakeFileView(flags.osfs, request.sandbox.os_filesystem_isolation),
-      TakeFiles(flags, surroundings.directory, request), TakeJson(flags.json, request.json_path)};
+  Result<void> taken[]{TakeLimits(flags, request.sandbox),
+                       TakeNetwork(flags.network, request.sandbox.network),
+                       TakeStorage(flags.storage, request.sandbox.storage),
+                       TakeFileView(flags.osfs, request.sandbox.os_filesystem_isolation),
+                       TakeFiles(flags, surroundings.directory, request),
+                       TakeTerminal(flags, surroundings, request),
+                       TakeJson(flags.json, request.json_path)};
   for (auto& one : taken) {
     if (!one) return std::unexpected(std::move(one.error()));
   }

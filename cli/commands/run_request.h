@@ -27,6 +27,7 @@ struct RunFlags {
   std::optional<std::string> cpus{};
   std::optional<std::string> pids_limit{};
   std::optional<std::string> disk{};
+  std::optional<std::string> storage{};
   std::optional<std::string> max_output{};
   std::optional<std::string> osfs{};
   std::optional<std::string> name{};
@@ -46,6 +47,7 @@ struct RunRequest {
   std::vector<std::string> program{};
   std::string json_path{};  ///< Empty: no result document.
   bool feed_stdin = false;
+  bool raw_terminal = false;  ///< Our terminal is to stand for the program's.
   bool quiet = false;
   bool timings = false;
 };
@@ -54,6 +56,8 @@ struct RunRequest {
 struct Surroundings {
   LookUpVariable look_up{};
   std::string directory{};  ///< The current directory; empty when it has been deleted.
+  bool input_is_terminal = false;
+  std::optional<TerminalSize> terminal{};  ///< Of our own terminal, if there is one.
 };
 
 /// INVALID_OPTIONS names the flag at fault.

@@ -8,7 +8,7 @@
 namespace palmshed::cli {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kFlags{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kFlags{
     {{"cpuQuota", "--cpus"},
      {"cpuTimeLimit", "--cpu-time"},
      {"degraded", "--degraded"},
@@ -21,6 +21,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kFlags{
      {"network", "--network"},
      {"osFilesystemIsolation", "--osfs"},
      {"pids", "--pids-limit"},
+     {"storage", "--storage"},
      {"timeout", "--timeout"},
      {"tty", "--tty"},
      {"workDir", "--workdir"}}};

@@ -1,12 +1,12 @@
 #include "cli/output/note.h"
 
 #include <fmt/core.h>
-#include <string.h>  // NOLINT(modernize-deprecated-headers): strerrorname_np is of GNU
 #include <unistd.h>
 
 #include <cctype>
 #include <cerrno>
 #include <cstddef>
+#include <cstring>
 #include <string>
 #include <string_view>
 

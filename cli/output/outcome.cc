@@ -1,12 +1,13 @@
 #include "cli/output/outcome.h"
 
 #include <fmt/core.h>
-#include <string.h>  // NOLINT(modernize-deprecated-headers): strerrorname_np is of GNU
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,9 +26,13 @@ std::string NameSignal(int signal) {
   return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
 }
 
+/// E.g. "64 MiB", "64.5 MiB", "900 bytes".
 std::string FormatSize(std::uint64_t bytes) {
+  constexpr std::uint64_t kKiB = 1U << 10;
   constexpr std::uint64_t kMiB = 1U << 20;
+  if (bytes < kMiB && bytes % kKiB == 0 && bytes > 0) return fmt::format("{} KiB", bytes / kKiB);
   if (bytes < kMiB) return fmt::format("{} bytes", bytes);
+  if (bytes % kMiB == 0) return fmt::format("{} MiB", bytes / kMiB);
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / static_cast<double>(kMiB));
 }
 
@@ -37,16 +42,14 @@ std::string FormatTime(std::uint64_t millis) {
 
 std::string FormatNumber(std::uint64_t number) { return std::to_string(number); }
 
-/// E.g. "used 65.0 MiB of memory and the limit is 64.0 MiB; raise --memory to allow more".
+/// E.g. "memory limit of 64 MiB reached (used 65.0 MiB); raise it with -m/--memory".
 std::string DescribeLimit(const Termination& termination, std::string_view noun,
                           std::string_view flag, std::string (*format)(std::uint64_t)) {
-  std::string text = "killed: ";
-  if (termination.observed) {
-    text += fmt::format("it used {} of {} and ", format(*termination.observed), noun);
-  }
-  text += termination.limit ? fmt::format("the limit is {}", format(*termination.limit))
-                            : fmt::format("the limit of {} was reached", noun);
-  return text + fmt::format("; raise {} to allow more", flag);
+  std::string text = fmt::format("{} limit ", noun);
+  if (termination.limit) text += fmt::format("of {} ", format(*termination.limit));
+  text += "reached";
+  if (termination.observed) text += fmt::format(" (used {})", format(*termination.observed));
+  return text + fmt::format("; raise it with {}", flag);
 }
 
 std::string DescribeTimeout(const Termination& termination, Millis duration) {
@@ -108,11 +111,11 @@ Outcome DescribeOutcome(const ExecResult& result, std::string_view program, int 
     case Cause::kCpuTime:
       return {.text = DescribeLimit(termination, "CPU time", "--cpu-time", FormatTime)};
     case Cause::kMemory:
-      return {.text = DescribeLimit(termination, "memory", "--memory", FormatSize)};
+      return {.text = DescribeLimit(termination, "memory", "-m/--memory", FormatSize)};
     case Cause::kDisk:
       return {.text = DescribeLimit(termination, "disk", "--disk", FormatSize)};
     case Cause::kPids:
-      return {.text = DescribeLimit(termination, "processes", "--pids-limit", FormatNumber)};
+      return {.text = DescribeLimit(termination, "process", "--pids-limit", FormatNumber)};
     case Cause::kCancelled:
       return {.text = stop_signal != 0 ? "cancelled by " + NameSignal(stop_signal) : "cancelled"};
     case Cause::kStartupFailed:
@@ -127,6 +130,18 @@ Outcome DescribeOutcome(const ExecResult& result, std::string_view program, int 
               .is_failure = true};
   }
   return {};
+}
+
+std::string DescribeRefusals(const ExecResult& result) {
+  const Termination& termination = result.termination;
+  if (result.status != Status::kFailed || termination.cause == Cause::kPids) return {};
+  const auto refused = std::ranges::find(termination.evidence, "pids_refused",
+                                         [](const auto& entry) { return entry.first; });
+  if (refused == termination.evidence.end() || refused->second <= 0) return {};
+  return fmt::format(
+      "the process limit refused {} new {}, which may be why it failed; raise it "
+      "with --pids-limit",
+      refused->second, refused->second == 1 ? "process" : "processes");
 }
 
 }  // namespace palmshed::cli

@@ -17,4 +17,8 @@ struct Outcome {
 /// `program` is argv[0]. `stop_signal` is the signal that made us cancel it, else 0.
 Outcome DescribeOutcome(const ExecResult& result, std::string_view program, int stop_signal);
 
+/// A program that failed after the limit on processes had refused it some: one line more. Empty:
+/// nothing needs to be said.
+std::string DescribeRefusals(const ExecResult& result);
+
 }  // namespace palmshed::cli

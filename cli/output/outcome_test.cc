@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <string>
 
 #include "palmshed/result.h"
@@ -29,12 +30,58 @@ TEST(DescribeOutcome, NamesLimitUseAndRemedy) {
                   .duration = Millis(2003)}),
             "killed after 2.003 s: the wall-clock limit of 2 s was reached; raise --timeout to "
             "allow more");
-  EXPECT_EQ(
-      Text({.termination = {.cause = Cause::kMemory, .limit = 64U << 20, .observed = 65U << 20}}),
-      "killed: it used 65.0 MiB of memory and the limit is 64.0 MiB; raise --memory to "
-      "allow more");
+  const struct {
+    Cause cause;
+    std::uint64_t limit;
+    std::uint64_t observed;
+    std::string text;
+  } cases[] = {
+      {Cause::kMemory, 64U << 20, (64U << 20) + 4096 * 25,
+       "memory limit of 64 MiB reached (used 64.1 MiB); raise it with -m/--memory"},
+      {Cause::kMemory, 512U << 10, 512U << 10,
+       "memory limit of 512 KiB reached (used 512 KiB); raise it with -m/--memory"},
+      {Cause::kCpuTime, 300, 342,
+       "CPU time limit of 300 ms reached (used 342 ms); raise it with --cpu-time"},
+      {Cause::kCpuTime, 2000, 2041,
+       "CPU time limit of 2 s reached (used 2.041 s); raise it with --cpu-time"},
+      {Cause::kDisk, 10U << 20, (10U << 20) + 1,
+       "disk limit of 10 MiB reached (used 10.0 MiB); raise it with --disk"},
+      {Cause::kDisk, 1000, 1001,
+       "disk limit of 1000 bytes reached (used 1001 bytes); raise it with --disk"},
+      {Cause::kPids, 32, 32, "process limit of 32 reached (used 32); raise it with --pids-limit"},
+  };
+  for (const auto& [cause, limit, observed, text] : cases) {
+    EXPECT_EQ(Text({.termination = {.cause = cause, .limit = limit, .observed = observed}}), text);
+  }
   EXPECT_EQ(Text({.termination = {.cause = Cause::kPids}}),
-            "killed: the limit of processes was reached; raise --pids-limit to allow more");
+            "process limit reached; raise it with --pids-limit");
+}
+
+// C006, C047: forks that were refused are no end of their own, and must not go unsaid either.
+TEST(DescribeRefusals, SaysThatForksWereRefusedWhenTheProgramFailed) {
+  ExecResult result{.status = Status::kFailed,
+                    .exit_code = 2,
+                    .termination = {.cause = Cause::kExited, .evidence = {{"pids_refused", 3}}}};
+  EXPECT_EQ(DescribeRefusals(result),
+            "the process limit refused 3 new processes, which may be why it failed; raise it with "
+            "--pids-limit");
+  result.termination.evidence = {{"pids_refused", 1}};
+  EXPECT_TRUE(DescribeRefusals(result).contains("refused 1 new process,"));
+  result.termination.evidence = {{"pids_refused", 0}};
+  EXPECT_EQ(DescribeRefusals(result), "");
+  result.termination.evidence = {};
+  EXPECT_EQ(DescribeRefusals(result), "");
+}
+
+TEST(DescribeRefusals, SaysNothingOfAProgramThatCoped) {
+  const Termination coped{.cause = Cause::kExited, .evidence = {{"pids_refused", 3}}};
+  EXPECT_EQ(DescribeRefusals({.status = Status::kCompleted, .exit_code = 0, .termination = coped}),
+            "");
+}
+
+TEST(DescribeRefusals, SaysNothingTwice) {
+  const Termination ended{.cause = Cause::kPids, .evidence = {{"pids_refused", 3}}};
+  EXPECT_EQ(DescribeRefusals({.status = Status::kFailed, .termination = ended}), "");
 }
 
 TEST(DescribeOutcome, NamesSignals) {

@@ -8,6 +8,7 @@
 #include <expected>
 #include <utility>
 
+#include "cli/process/raw_mode.h"
 #include "cli/process/wakeup.h"
 #include "palmshed/error.h"
 
@@ -15,7 +16,7 @@ namespace palmshed::cli {
 namespace {
 
 // A handler gets no argument of ours, so what it touches has to be of the process. It is lock-free
-// and async-signal-safe: an atomic, write(2) and _exit(2).
+// and async-signal-safe.
 std::atomic<int> first_signal{0};
 std::atomic<const Wakeup*> wakeup{nullptr};
 static_assert(std::atomic<int>::is_always_lock_free);
@@ -24,7 +25,10 @@ void OnSignal(int signal) {
   const int saved = errno;
   int none = 0;
   // The kernel kills every workload when we go, so an abrupt end leaves nothing that runs.
-  if (!first_signal.compare_exchange_strong(none, signal)) ::_exit(128 + signal);
+  if (!first_signal.compare_exchange_strong(none, signal)) {
+    RestoreTerminal();
+    ::_exit(128 + signal);
+  }
   wakeup.load()->Set();
   errno = saved;
 }

@@ -30,4 +30,9 @@ void Wakeup::Set() const {
   (void)!::write(event_.get(), &one, sizeof one);
 }
 
+void Wakeup::Clear() const {
+  std::uint64_t count = 0;
+  (void)!::read(event_.get(), &count, sizeof count);  // Ignoring a failure: it was not set.
+}
+
 }  // namespace palmshed::cli

@@ -6,12 +6,14 @@
 
 namespace palmshed::cli {
 
-/// Once set it stays set; its descriptor is then readable. Set() is async-signal-safe.
+/// Once set it stays set until Clear(); its descriptor is then readable. Set() is
+/// async-signal-safe.
 class Wakeup {
  public:
   static Result<Wakeup> Create();
 
   void Set() const;
+  void Clear() const;
   int fd() const { return event_.get(); }
 
  private:

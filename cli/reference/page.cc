@@ -70,6 +70,9 @@ constexpr std::array kEnvironment{
     Definition{"XDG_STATE_HOME",
                "For an ordinary user, workspaces are kept in its directory "
                "palmshed while they exist; for root in /var/lib/palmshed."},
+    Definition{"XDG_RUNTIME_DIR",
+               "For an ordinary user, what the last self-tests saw is kept for five "
+               "minutes in its directory palmshed; for root in /run/palmshed."},
     Definition{"PATH", "Where programs outside /usr are looked for."},
 };
 

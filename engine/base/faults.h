@@ -12,9 +12,12 @@
 namespace palmshed {
 
 #ifdef PALMSHED_FAULTS
-inline bool Faulty(std::string_view fault) {
+inline std::string_view Faults() {
   const char* variable = std::getenv("PALMSHED_FAULT");
-  std::string_view rest = variable == nullptr ? "" : variable;
+  return variable == nullptr ? "" : variable;
+}
+inline bool Faulty(std::string_view fault) {
+  std::string_view rest = Faults();
   while (!rest.empty()) {
     const std::string_view name = rest.substr(0, rest.find(','));
     if (name == fault) return true;
@@ -23,6 +26,7 @@ inline bool Faulty(std::string_view fault) {
   return false;
 }
 #else
+constexpr std::string_view Faults() { return {}; }
 constexpr bool Faulty(std::string_view) { return false; }
 #endif
 

@@ -1,5 +1,7 @@
 #include "base/loop.h"
 
+#include <sys/eventfd.h>
+
 #include <boost/asio/error.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -15,10 +17,12 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "base/result.h"
+#include "base/sys.h"
 #include "base/unique_fd.h"
 #include "base/worker.h"
 #include "palmshed/error.h"
@@ -85,24 +89,41 @@ class AsioTimer final : public Loop::Timer {
   std::shared_ptr<bool> alive_;
 };
 
+/// How long it takes at most to see that a reactor does not work.
+constexpr std::chrono::seconds kReactorPatience{1};
+
+/// Boost.Asio's reactor watches a timer and a descriptor of its own to be woken by, and does not
+/// say when the kernel refuses that (epoll_ctl(2): ENOMEM, ENOSPC). So it is asked for a timer
+/// once, and woken through a descriptor that the loop watches as any other.
 class AsioLoop final : public Loop {
  public:
   AsioLoop() : context_(1), work_(asio::make_work_guard(context_)) {}
-  ~AsioLoop() override {
-    work_.reset();
-    context_.stop();
-    if (thread_.joinable()) thread_.join();
-  }
+  ~AsioLoop() override { Finish(); }
   AsioLoop(const AsioLoop&) = delete;
   AsioLoop& operator=(const AsioLoop&) = delete;
 
-  bool Start() {
+  /// Throws where no reactor can be had: else whoever first waits for something would, and that is
+  /// the loop's thread.
+  Result<void> Start() {
+    {
+      const asio::posix::stream_descriptor makes_the_reactor(context_);
+    }
+    if (!HasTimers()) return std::unexpected(SysError("epoll_ctl", ENOMEM));
+    PALMSHED_TRY(wake_, sys::Eventfd());
+    PALMSHED_TRY(woken_, WatchReadable(wake_.get(), [this] { Drain(); }));
     thread_ = StartQuietThread("palmshed", [this] { (void)context_.run(); });
-    return thread_.joinable();
+    if (!thread_.joinable()) return std::unexpected(SysError("pthread_create", EAGAIN));
+    return {};
+  }
+
+  void Finish() override {
+    std::move_only_function<void()> stop = [this] { context_.stop(); };
+    if (!TryPost(stop, true)) return;
+    if (thread_.joinable()) thread_.join();
   }
 
   void Post(std::move_only_function<void()> task) override {
-    asio::post(context_, [task = std::move(task)]() mutable { task(); });
+    if (!TryPost(task, false)) task();
   }
 
   void Run(const std::function<void()>& task) override {
@@ -131,6 +152,28 @@ class AsioLoop final : public Loop {
   }
 
  private:
+  /// False, with the task untouched, once finished. Nothing gets behind the last task.
+  bool TryPost(std::move_only_function<void()>& task, bool last) {
+    const std::lock_guard lock(mu_);
+    if (finished_) return false;
+    finished_ = last;
+    asio::post(context_, [task = std::move(task)]() mutable { task(); });
+    if (!InLoop()) (void)::eventfd_write(wake_.get(), 1);
+    return true;
+  }
+
+  void Drain() {
+    eventfd_t woken = 0;
+    (void)::eventfd_read(wake_.get(), &woken);
+  }
+
+  bool HasTimers() {
+    asio::steady_timer timer(context_, std::chrono::nanoseconds{});
+    timer.async_wait([](const boost::system::error_code&) {});
+    const bool expired = context_.run_one_for(kReactorPatience) == 1;
+    return expired || context_.poll_one() == 1;  // This thread itself may have had to wait.
+  }
+
   Result<std::unique_ptr<Watch>> MakeWatch(BorrowedFd fd,
                                            asio::posix::descriptor_base::wait_type type,
                                            std::function<void()> ready) {
@@ -141,8 +184,12 @@ class AsioLoop final : public Loop {
     }
   }
 
+  std::mutex mu_;
+  bool finished_ = false;
   asio::io_context context_;
   asio::executor_work_guard<asio::io_context::executor_type> work_;
+  UniqueFd wake_;
+  std::unique_ptr<Watch> woken_;
   std::thread thread_;
 };
 
@@ -151,7 +198,7 @@ class AsioLoop final : public Loop {
 Result<std::unique_ptr<Loop>> Loop::Create() {
   try {
     auto loop = std::make_unique<AsioLoop>();
-    if (!loop->Start()) return std::unexpected(SysError("pthread_create", EAGAIN));
+    PALMSHED_TRY_VOID(loop->Start());
     return loop;
   } catch (const boost::system::system_error& error) {
     return std::unexpected(SysError("epoll_create", error.code().value()));

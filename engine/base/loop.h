@@ -28,8 +28,12 @@ class Loop {
   };
 
   static Result<std::unique_ptr<Loop>> Create();
-  virtual ~Loop() = default;  ///< Stops and joins; not from the loop's own thread.
+  virtual ~Loop() = default;  ///< Finishes; not from the loop's own thread.
 
+  /// Runs what has been posted, then ends the thread. From then on every task runs where it is
+  /// handed over, and watches and timers never call back. Idempotent; not from the loop's own
+  /// thread.
+  virtual void Finish() = 0;
   /// Runs `task` on the loop's thread, after everything posted earlier. Any thread.
   virtual void Post(std::move_only_function<void()> task) = 0;
   /// As Post, but waits until it has run; runs it directly when called on the loop's thread.

@@ -9,10 +9,12 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -33,7 +35,7 @@ namespace {
 // Newer than the uapi headers of Debian 12 (memfd_create(2), Linux 6.3).
 constexpr unsigned kMfdExec = 0x10;
 
-constexpr std::size_t kMaxFds = 8;
+constexpr std::size_t kMaxFds = 128;
 
 template <class Call>
 Result<UniqueFd> MakeFd(std::string_view op, std::string_view context, Call call) {
@@ -62,6 +64,10 @@ Result<FdPair> SocketPair() {
   return FdPair{.first = UniqueFd(fds[0]), .second = UniqueFd(fds[1])};
 }
 
+Result<UniqueFd> Duplicate(BorrowedFd fd) {
+  return MakeFd("fcntl", {}, [&] { return ::fcntl(fd, F_DUPFD_CLOEXEC, 0); });
+}
+
 Result<UniqueFd> Open(const std::string& path, int flags, mode_t mode) {
   return OpenAt(AT_FDCWD, path, flags, mode);
 }
@@ -85,6 +91,16 @@ Result<UniqueFd> OpenBeneath(BorrowedFd dir, const std::string& path, int flags,
     if (errno != EAGAIN) break;
   }
   return std::unexpected(SysError("openat2", errno, path));
+}
+
+Result<UniqueFd> OpenWithoutLinks(const std::string& path, int flags) {
+  open_how how{};
+  how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC;
+  how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  const long fd =
+      NoEintr([&] { return ::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how); });
+  if (fd < 0) return std::unexpected(SysError("openat2", errno, path));
+  return UniqueFd(static_cast<int>(fd));
 }
 
 Result<void> MkdirAt(BorrowedFd dir, const std::string& name, mode_t mode) {
@@ -124,6 +140,12 @@ Result<struct stat> FstatAt(BorrowedFd dir, const std::string& name, int flags) 
 Result<std::size_t> Read(BorrowedFd fd, std::span<std::byte> into) {
   const ssize_t n = NoEintr([&] { return ::read(fd, into.data(), into.size()); });
   if (n < 0) return std::unexpected(SysError("read", errno));
+  return static_cast<std::size_t>(n);
+}
+
+Result<std::size_t> Pread(BorrowedFd fd, std::span<std::byte> into, std::int64_t offset) {
+  const ssize_t n = NoEintr([&] { return ::pread(fd, into.data(), into.size(), offset); });
+  if (n < 0) return std::unexpected(SysError("pread", errno));
   return static_cast<std::size_t>(n);
 }
 
@@ -200,9 +222,30 @@ Result<UniqueFd> PidfdOpen(pid_t pid) {
                 [&] { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); });
 }
 
+Result<pid_t> PidOf(BorrowedFd pidfd) {
+  PALMSHED_TRY(const std::string info, ReadFile("/proc/self/fdinfo/" + std::to_string(pidfd)));
+  constexpr std::string_view kField = "\nPid:\t";
+  const std::size_t at = info.find(kField);
+  pid_t pid = -1;
+  if (at != info.npos) {
+    const char* const begin = info.data() + at + kField.size();
+    (void)std::from_chars(begin, info.data() + info.size(), pid);
+  }
+  if (pid <= 0) return std::unexpected(SysError("pidfd", ESRCH));
+  return pid;
+}
+
 Result<void> PidfdSendSignal(BorrowedFd pidfd, int signal) {
   return Do("pidfd_send_signal", {},
             [&] { return ::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0); });
+}
+
+void Reap(BorrowedFd pidfd) {
+  siginfo_t info{};
+  const auto child = static_cast<id_t>(pidfd);
+  // ECHILD when the host program has reaped it, or ignores SIGCHLD.
+  // NOLINTNEXTLINE(misc-include-cleaner): the options are in <sys/wait.h>.
+  (void)NoEintr([&] { return ::waitid(P_PIDFD, child, &info, WEXITED | __WALL); });
 }
 
 Result<UniqueFd> MemfdCreate(const char* name, bool executable) {
@@ -221,6 +264,13 @@ Result<UniqueFd> Eventfd() {
 
 Result<bool> WaitReadable(BorrowedFd fd, int timeout_ms) {
   pollfd entry{.fd = fd, .events = POLLIN, .revents = 0};
+  const int n = NoEintr([&] { return ::poll(&entry, 1, timeout_ms); });
+  if (n < 0) return std::unexpected(SysError("poll", errno));
+  return n > 0;
+}
+
+Result<bool> WaitChanged(BorrowedFd fd, int timeout_ms) {
+  pollfd entry{.fd = fd, .events = POLLPRI, .revents = 0};
   const int n = NoEintr([&] { return ::poll(&entry, 1, timeout_ms); });
   if (n < 0) return std::unexpected(SysError("poll", errno));
   return n > 0;

@@ -2,11 +2,15 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <sys/vfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <array>
@@ -22,6 +26,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/faults.h"
 #include "base/kernel_call.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
@@ -54,9 +59,30 @@ Result<void> RenameNew(BorrowedFd from_dir, const std::string& from, BorrowedFd 
   });
 }
 
+Result<UniqueFd> OpenBeneathNoLinks(BorrowedFd dir, const std::string& path, int flags) {
+  open_how how{};
+  how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC;
+  how.resolve =
+      Faulty("follow-links") ? 0 : RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS;
+  const long fd =
+      NoEintr([&] { return ::syscall(SYS_openat2, dir, path.c_str(), &how, sizeof how); });
+  if (fd < 0) return std::unexpected(SysError("openat2", errno, path));
+  return UniqueFd(static_cast<int>(fd));
+}
+
+Result<void> LinkAt(BorrowedFd from_dir, const std::string& from, BorrowedFd to_dir,
+                    const std::string& to) {
+  return Do("linkat", from,
+            [&] { return ::linkat(from_dir, from.c_str(), to_dir, to.c_str(), 0); });
+}
+
 Result<void> LchownAt(BorrowedFd dir, const std::string& name, uid_t uid, gid_t gid) {
   return Do("fchownat", name,
             [&] { return ::fchownat(dir, name.c_str(), uid, gid, AT_SYMLINK_NOFOLLOW); });
+}
+
+Result<void> ChmodAt(BorrowedFd dir, const std::string& name, mode_t mode) {
+  return Do("fchmodat", name, [&] { return ::fchmodat(dir, name.c_str(), mode, 0); });
 }
 
 Result<void> ChmodOpened(BorrowedFd fd, mode_t mode) {
@@ -71,6 +97,20 @@ Result<void> ChmodOpened(BorrowedFd fd, mode_t mode) {
 
 Result<void> Ftruncate(BorrowedFd fd, std::uint64_t size) {
   return Do("ftruncate", {}, [&] { return ::ftruncate(fd, static_cast<off_t>(size)); });
+}
+
+Result<std::uint64_t> FileSystemType(const std::string& path) {
+  struct statfs file_system{};
+  PALMSHED_TRY_VOID(Do("statfs", path, [&] { return ::statfs(path.c_str(), &file_system); }));
+  return static_cast<std::uint64_t>(file_system.f_type);
+}
+
+Result<std::string> GetXattr(const std::string& path, const char* name) {
+  std::array<char, 64> value{};
+  const ssize_t n =
+      NoEintr([&] { return ::getxattr(path.c_str(), name, value.data(), value.size()); });
+  if (n < 0) return std::unexpected(SysError("getxattr", errno, path));
+  return std::string(value.data(), static_cast<std::size_t>(n));
 }
 
 Result<void> SetModified(BorrowedFd fd, const timespec& modified) {
@@ -92,6 +132,28 @@ Result<std::size_t> CopyFileRange(BorrowedFd from, BorrowedFd to, std::uint64_t 
     return ::copy_file_range(from, &from_at, to, &to_at, size, 0);
   });
   if (n < 0) return std::unexpected(SysError("copy_file_range", errno));
+  return static_cast<std::size_t>(n);
+}
+
+Result<struct statx> StatxAt(BorrowedFd dir, const char* name) {
+  constexpr int kFlags = AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT;
+  struct statx st{};
+  if (NoEintr([&] { return ::statx(dir, name, kFlags, STATX_BASIC_STATS | STATX_BTIME, &st); }) <
+      0) {
+    return std::unexpected(SysError("statx", errno, name));
+  }
+  return st;
+}
+
+Result<struct statvfs> Fstatvfs(BorrowedFd fd) {
+  struct statvfs st{};
+  PALMSHED_TRY_VOID(Do("fstatvfs", {}, [&] { return ::fstatvfs(fd, &st); }));
+  return st;
+}
+
+Result<std::size_t> ReadEntries(BorrowedFd dir, std::span<std::byte> into) {
+  const ssize_t n = NoEintr([&] { return ::getdents64(dir, into.data(), into.size()); });
+  if (n < 0) return std::unexpected(SysError("getdents64", errno));
   return static_cast<std::size_t>(n);
 }
 
@@ -142,7 +204,7 @@ Result<std::optional<Directory::Entry>> Directory::Next() {
     if (entry == nullptr) return std::optional<Entry>();
     const std::string_view name(entry->d_name);
     if (name == "." || name == "..") continue;
-    return Entry{.name = std::string(name), .type = entry->d_type};
+    return Entry{.name = std::string(name), .type = entry->d_type, .inode = entry->d_ino};
   }
 }
 

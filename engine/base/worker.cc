@@ -1,6 +1,6 @@
 #include "base/worker.h"
 
-#include <pthread.h>
+#include <sys/prctl.h>
 
 #include <csignal>
 #include <functional>
@@ -29,8 +29,10 @@ std::thread StartQuietThread(const char* name, std::function<void()> body) {
   sigset_t before;
   sigfillset(&all);
   (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread = TryStartThread(std::move(body));
-  if (thread.joinable()) (void)pthread_setname_np(thread.native_handle(), name);
+  std::thread thread = TryStartThread([name, body = std::move(body)] {
+    (void)prctl(PR_SET_NAME, name);
+    body();
+  });
   (void)pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return thread;
 }
@@ -44,24 +46,15 @@ void Worker::Finish() {
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
+  Serve();  // What no thread could be had for.
 }
 
 void Worker::Post(std::move_only_function<void()> task) {
-  {
-    const std::lock_guard lock(mu_);
-    if (StartLocked()) {
-      tasks_.push_back(std::move(task));
-      changed_.notify_all();
-      return;
-    }
-  }
-  task();
-}
-
-bool Worker::StartLocked() {
-  if (stopping_) return false;
+  const std::lock_guard lock(mu_);
+  if (stopping_) return;
+  tasks_.push_back(std::move(task));
   if (!thread_.joinable()) thread_ = StartQuietThread("palmshed-work", [this] { Serve(); });
-  return thread_.joinable();
+  changed_.notify_all();
 }
 
 void Worker::Serve() {

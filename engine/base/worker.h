@@ -18,13 +18,13 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  /// Queues `task`; runs it on the calling thread when no thread can be had.
+  /// Queues `task`, which never runs on the calling thread: callers hold locks that tasks take.
+  /// While no thread can be had it waits for the next Post, or for Finish.
   void Post(std::move_only_function<void()> task);
-  /// Runs what is still queued, then joins. Tasks that come later run on their caller's thread.
+  /// Runs what is still queued, then joins. Tasks that come later are let go of and do not run.
   void Finish();
 
  private:
-  bool StartLocked();
   void Serve();
 
   std::mutex mu_;

@@ -1,19 +1,19 @@
 #include "child/create.h"
 
+#include <fcntl.h>
 #include <sched.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
+#include <sys/stat.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstdint>
 #include <cstring>
-#include <string_view>
 
 #include "child/failure.h"
 #include "child/init_birth.h"
+#include "child/kernel_abi.h"
 #include "child/raw.h"
 #include "child/text.h"
+#include "child/tree.h"
 #include "child/view.h"
 #include "child/wire.h"
 
@@ -23,11 +23,14 @@ namespace {
 struct Trees {
   int workspace = -1;
   int tmp = -1;
+  int host[kMaxHostMounts];
+  std::uint32_t host_count = 0;
 };
 
 void CloseTrees(const Trees& trees) {
   if (trees.workspace >= 0) Close(trees.workspace);
   if (trees.tmp >= 0) Close(trees.tmp);
+  for (std::uint32_t i = 0; i < trees.host_count; ++i) Close(trees.host[i]);
 }
 
 Failure CopyTrees(const SandboxOrder& order, Trees* trees) {
@@ -40,31 +43,80 @@ Failure CopyTrees(const SandboxOrder& order, Trees* trees) {
   return kSuccess;
 }
 
+Failure DuplicateTrees(const SandboxOrder& order, Trees* trees) {
+  const long workspace = Call(SYS_fcntl, order.workspace_tree, F_DUPFD_CLOEXEC, 0);
+  if (workspace < 0) return FailureIf(workspace, Step::kOpenWorkspace);
+  trees->workspace = static_cast<int>(workspace);
+  const long tmp = Call(SYS_fcntl, order.tmp_tree, F_DUPFD_CLOEXEC, 0);
+  if (tmp < 0) return FailureIf(tmp, Step::kOpenTmp);
+  trees->tmp = static_cast<int>(tmp);
+  return kSuccess;
+}
+
+bool IsSame(int a, int b) {
+  struct stat one{};
+  struct stat other{};
+  const bool known = Call(SYS_fstat, a, &one) >= 0 && Call(SYS_fstat, b, &other) >= 0;
+  return known && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+// The engine's descriptor belongs to its own mount namespace, in which nothing can be copied here.
+// So the path is looked up again, and must lead to the same file.
+long CopyHeld(const char* path, int held, std::uint32_t flags) {
+  const OpenHow how{O_PATH | O_CLOEXEC, 0, kResolveNoSymlinks | kResolveNoMagicLinks};
+  const long found = Call(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+  if (found < 0) return found;
+  const bool same = IsSame(static_cast<int>(found), held);
+  const long tree = same ? CopyTree(static_cast<int>(found), flags) : -EXDEV;
+  Close(static_cast<int>(found));
+  return tree;
+}
+
+Failure CopyHostMounts(const SandboxOrder& order, Trees* trees) {
+  const char* next = order.host_mounts;
+  for (std::uint32_t i = 0; i < order.host_mount_count; ++i) {
+    const std::uint32_t writable = next[0] == kHostMountWritable ? kViewWritable : 0U;
+    const long tree = CopyHeld(next + 1, order.held[i], kViewRecursive | writable);
+    if (tree < 0) return FailureIf(tree, Step::kHostMount, i);
+    trees->host[trees->host_count++] = static_cast<int>(tree);
+    next += std::strlen(next) + 1;
+  }
+  return kSuccess;
+}
+
+Failure CopyFromHost(const SandboxOrder& order, Trees* trees) {
+  const Failure own = order.workspace_tree >= 0 ? kSuccess : CopyTrees(order, trees);
+  return own.failed() ? own : CopyHostMounts(order, trees);
+}
+
 // Only a tree of the namespace one stands in can be copied, so the launcher steps over and back. If
 // it could not get back, the next create would try again before anything else.
 Failure FetchTrees(const View& view, const SandboxOrder& order, Trees* trees) {
+  if (order.workspace_tree >= 0) {
+    const Failure duplicated = DuplicateTrees(order, trees);
+    if (duplicated.failed() || order.host_mount_count == 0) return duplicated;
+  }
   const long there = Call(SYS_setns, view.host_namespace, CLONE_NEWNS);
   if (there < 0) return FailureIf(there, Step::kEnterHostView);
-  const Failure copied = CopyTrees(order, trees);
+  const Failure copied = CopyFromHost(order, trees);
   const long back = Call(SYS_setns, view.namespace_fd, CLONE_NEWNS);
   return copied.failed() ? copied : FailureIf(back, Step::kEnterView);
 }
 
-unsigned long CloneFlags(const Surroundings& surroundings) {
-  unsigned long flags = CLONE_VM | CLONE_CHILD_CLEARTID | CLONE_PIDFD | CLONE_NEWPID | CLONE_NEWNS |
-                        CLONE_NEWIPC | CLONE_NEWUTS | SIGCHLD;
-  if ((surroundings.flags & kLauncherNoUserNamespace) == 0) flags |= CLONE_NEWUSER;
+unsigned long NamespacesFor(const Surroundings& surroundings) {
+  unsigned long namespaces = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS;
+  if ((surroundings.flags & kLauncherNoUserNamespace) == 0) namespaces |= CLONE_NEWUSER;
   const bool own_network = (surroundings.flags & kLauncherHostNetwork) == 0;
-  if (own_network && !surroundings.spare_network) flags |= CLONE_NEWNET;
-  return flags;
+  if (own_network && !surroundings.spare_network) namespaces |= CLONE_NEWNET;
+  return namespaces;
 }
 
 // The number of a process in the pid namespace that `view.proc` shows: the launcher's own, or, by
 // way of the pidfd, the host's.
-std::uint32_t PidInProc(const View& view, const CreatedSandbox& created) {
-  if (view.own_proc) return static_cast<std::uint32_t>(created.pid);
+std::uint32_t PidInProc(const View& view, const InitBirth& birth) {
+  if (view.own_proc) return static_cast<std::uint32_t>(birth.pid);
   ShortText path;
-  path.Append("self/fdinfo/").Append(static_cast<std::uint64_t>(created.pidfd));
+  path.Append("self/fdinfo/").Append(static_cast<std::uint64_t>(birth.pidfd));
   const long file = OpenAt(view.proc, path.c_str(), O_RDONLY);
   if (file < 0) return 0;
   char text[1024] = {};
@@ -74,72 +126,36 @@ std::uint32_t PidInProc(const View& view, const CreatedSandbox& created) {
   return line == nullptr ? 0 : ParseNumber(line + 6);
 }
 
-long WriteMap(int proc, std::uint32_t pid, std::string_view name, std::uint32_t outside) {
-  ShortText path;
-  path.Append(std::uint64_t{pid}).Append("/").Append(name);
-  const long file = OpenAt(proc, path.c_str(), O_WRONLY);
-  if (file < 0) return file;
-  ShortText map;
-  map.Append(std::uint64_t{kInsideUid}).Append(" ").Append(std::uint64_t{outside}).Append(" 1\n");
-  const long written = Call(SYS_write, file, map.c_str(), map.size());
-  Close(static_cast<int>(file));
-  return written;
-}
-
 // The launcher of an ordinary user is uid 0 of its own namespace, which is that user outside.
-Failure WriteMaps(const Surroundings& surroundings, std::uint32_t uid,
-                  const CreatedSandbox& created) {
+Failure WriteMaps(const Surroundings& surroundings, std::uint32_t uid, const InitBirth& birth) {
   if ((surroundings.flags & kLauncherNoUserNamespace) != 0) return kSuccess;
   const std::uint32_t outside = (surroundings.flags & kLauncherRoot) != 0 ? uid : 0;
-  const std::uint32_t pid = PidInProc(surroundings.view, created);
+  const std::uint32_t pid = PidInProc(surroundings.view, birth);
   const int proc = surroundings.view.proc;
-  if (const long result = WriteMap(proc, pid, "uid_map", outside); result < 0) {
+  if (const long result = WriteIdMap(proc, pid, "uid_map", outside); result < 0) {
     return FailureIf(result, Step::kSandboxUidMap);
   }
-  return FailureIf(WriteMap(proc, pid, "gid_map", outside), Step::kSandboxGidMap);
-}
-
-void KillAndReap(CreatedSandbox* created) {
-  (void)Call(SYS_pidfd_send_signal, created->pidfd, SIGKILL, nullptr, 0);
-  while (Call(SYS_wait4, created->pid, nullptr, __WALL, nullptr) == -EINTR) {
-  }
-  Close(created->pidfd);
-  created->pid = -1;
-  created->pidfd = -1;
-}
-
-// The child runs in the launcher's memory until its exec, at which the kernel clears `alive`.
-Failure CloneInit(Surroundings* surroundings, InitBirth* birth, CreatedSandbox* created) {
-  const unsigned long flags = CloneFlags(*surroundings);
-  const long pid = PalmshedCloneOnStack(flags, birth->stack + sizeof birth->stack, &created->pidfd,
-                                        birth->alive.address(), BecomeInitInChild, birth);
-  if ((surroundings->flags & kLauncherHostNetwork) == 0) surroundings->spare_network = false;
-  if (pid < 0) {
-    created->pidfd = -1;  // The kernel may have written a number that it then took back.
-    return FailureIf(pid, Step::kCloneSandbox);
-  }
-  created->pid = static_cast<int>(pid);
-  created->stamps[2] = NowNs();
-  return kSuccess;
+  return FailureIf(WriteIdMap(proc, pid, "gid_map", outside), Step::kSandboxGidMap);
 }
 
 Failure RaiseInit(Surroundings* surroundings, const SandboxOrder& order, InitBirth* birth,
                   CreatedSandbox* created) {
-  const Failure cloned = CloneInit(surroundings, birth, created);
+  const Failure cloned = CloneInit(birth, NamespacesFor(*surroundings));
+  if ((surroundings->flags & kLauncherHostNetwork) == 0) surroundings->spare_network = false;
   if (cloned.failed()) return cloned;
-  const Failure mapped = WriteMaps(*surroundings, order.uid, *created);
+  created->stamps[2] = NowNs();
+  const Failure mapped = WriteMaps(*surroundings, order.uid, *birth);
   if (mapped.failed()) {
-    KillAndReap(created);
+    AbandonInit(birth);
     return mapped;
   }
   created->stamps[3] = NowNs();
-  birth->mapped.Store(1);
-  FutexWake(birth->mapped, 1);
-  while (birth->alive.Load() != 0) FutexWait(birth->alive, 1);
+  ReleaseInit(birth);
+  const Failure become = AwaitInit(birth);
   created->stamps[4] = NowNs();
-  if (!birth->failure.failed()) return kSuccess;
-  KillAndReap(created);
-  return birth->failure;
+  created->pid = birth->pid;
+  created->pidfd = birth->pidfd;
+  return become;
 }
 
 }  // namespace
@@ -155,14 +171,16 @@ Failure CreateSandbox(Surroundings* surroundings, const SandboxOrder& order,
   }
   created->stamps[1] = NowNs();
   static InitBirth birth;  // One create at a time; a stack of its own is part of it.
-  birth.mapped.Store(0);
-  birth.alive.Store(1);
-  birth.failure = kSuccess;
   birth.plan = {
-      .socket = order.socket,
-      .workspace_tree = trees.workspace,
-      .tmp_tree = trees.tmp,
+      .role = "sandbox",
+      .option = nullptr,
+      .maker = -1,
+      .fds = {order.socket, trees.workspace, trees.tmp},
+      .more = trees.host,
+      .more_count = trees.host_count,
       .helper = surroundings->helper,
+      .namespaces = 0,
+      .late_identity = false,
       .drop_groups = (surroundings->flags & kLauncherRoot) != 0,
       .id = (surroundings->flags & kLauncherNoUserNamespace) != 0 ? order.uid : kInsideUid};
   const Failure raised = RaiseInit(surroundings, order, &birth, created);

@@ -22,6 +22,11 @@ struct SandboxOrder {
   std::uint32_t uid;      ///< On the host; used with kLauncherRoot.
   const char* workspace;  ///< Directories on the host.
   const char* tmp;
+  int workspace_tree = -1;  ///< Detached mounts instead of those; stay the caller's.
+  int tmp_tree = -1;
+  const char* host_mounts = nullptr;  ///< As of CreateRequest, `host_mount_count` strings.
+  const int* held = nullptr;          ///< What each must be; stay the caller's.
+  std::uint32_t host_mount_count = 0;
 };
 
 struct CreatedSandbox {

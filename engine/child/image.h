@@ -4,8 +4,9 @@
 #include <cstddef>
 #include <span>
 
-extern "C" const unsigned char palmshed_helper_image[];
-extern "C" const unsigned char palmshed_helper_image_end[];
+// Symbols of image.S.
+extern "C" const unsigned char palmshed_helper_image[];      // NOLINT(*-identifier-naming)
+extern "C" const unsigned char palmshed_helper_image_end[];  // NOLINT(*-identifier-naming)
 
 namespace palmshed::child {
 

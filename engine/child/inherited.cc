@@ -42,6 +42,7 @@ void ResetScheduling() {
   (void)Call(SYS_sched_setaffinity, 0, sizeof everywhere, everywhere);
   (void)Call(SYS_ioprio_set, kIoPriorityProcess, 0, 0);
   (void)Prctl(PR_SET_TIMERSLACK, kDefaultTimerSlackNs);
+  (void)Prctl(PR_SET_THP_DISABLE, 0);
 }
 
 void ResetOomScore() {

@@ -7,6 +7,8 @@
 namespace palmshed::child {
 
 // capability.h
+inline constexpr unsigned kCapSetgid = 6;
+inline constexpr unsigned kCapSetuid = 7;
 inline constexpr unsigned kCapSetpcap = 8;
 inline constexpr unsigned kCapNetAdmin = 12;
 inline constexpr unsigned kCapSysAdmin = 21;
@@ -36,6 +38,7 @@ inline constexpr unsigned kFsMountCloexec = 1;
 inline constexpr unsigned kFsConfigSetString = 1;
 inline constexpr unsigned kFsConfigCreate = 6;
 inline constexpr std::uint64_t kResolveNoMagicLinks = 0x02;
+inline constexpr std::uint64_t kResolveNoSymlinks = 0x04;
 inline constexpr std::uint64_t kResolveInRoot = 0x10;
 
 struct MountAttributes {
@@ -67,6 +70,8 @@ inline constexpr int kKeyctlJoinSessionKeyring = 1;
 inline constexpr int kKeyctlSetPermissions = 5;
 inline constexpr int kKeySessionKeyring = -3;
 inline constexpr int kIoPriorityProcess = 1;
+inline constexpr unsigned kCloseRangeUnshare = 1U << 1;
+inline constexpr unsigned kCloseRangeCloexec = 1U << 2;
 
 // prctl.h
 inline constexpr std::uint64_t kDefaultTimerSlackNs = 50000;
@@ -100,6 +105,9 @@ struct FilterProgram {
   std::uint16_t length;
   const FilterInstruction* instructions;
 };
+
+// wait.h
+inline constexpr int kPPidfd = 3;
 
 // getdents64(2)
 struct DirectoryEntry {

@@ -7,8 +7,8 @@ namespace palmshed::child {
 /// already nothing.
 long SealSessionKeyring();
 
-/// In init: joins a fresh keyring. Where the user's quota of keys is used up (keyrings(7): 200 for
-/// an ordinary user) the launcher's sealed one stays.
+/// In init: joins a fresh keyring; EDQUOT where the user's quota of keys is used up (keyrings(7):
+/// 200 for an ordinary user).
 long JoinFreshKeyring();
 
 }  // namespace palmshed::child

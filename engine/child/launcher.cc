@@ -90,8 +90,9 @@ void Launcher::ReadConfig() {
   if ((config.flags & (kLauncherRoot | kLauncherNoUserNamespace | kLauncherDropGroups)) != 0) {
     MustSucceed(FailureIf(Call(SYS_setgroups, 0, nullptr), Step::kSetgroups));
   }
-  MustSucceed(BuildView(memory_.message + sizeof config,
-                        static_cast<std::size_t>(message.size) - sizeof config, config.entries,
+  MustSucceed(BuildView({.bytes = memory_.message + sizeof config,
+                         .size = static_cast<std::size_t>(message.size) - sizeof config,
+                         .count = config.entries},
                         &surroundings_.view));
 }
 
@@ -118,17 +119,34 @@ void Launcher::Start() {
   SendReply(reply);
 }
 
+std::uint32_t CountStrings(const char* bytes, const char* end) {
+  std::uint32_t count = 0;
+  for (; bytes < end; bytes += std::strlen(bytes) + 1) ++count;
+  return count;
+}
+
 Failure Launcher::Create(const CreateRequest& request, const Message& message,
                          CreatedSandbox* created) {
   const char* const workspace = memory_.message + sizeof request;
   const char* const end = memory_.message + message.size;
-  if (message.truncated || message.fd_count != 1 || end[-1] != '\0') {
+  const int own_fds = message.fd_count - static_cast<int>(request.host_mounts);
+  const bool with_trees = own_fds == 3;
+  if (message.truncated || request.host_mounts > kMaxHostMounts || (own_fds != 1 && !with_trees) ||
+      end[-1] != '\0') {
     return {Step::kRequest, EBADMSG};
   }
+  if (CountStrings(workspace, end) != 2 + request.host_mounts) return {Step::kRequest, EBADMSG};
   const char* const tmp = workspace + std::strlen(workspace) + 1;
-  if (tmp >= end) return {Step::kRequest, EBADMSG};
   if (memory_.sandboxes.full()) return {Step::kCloneSandbox, EAGAIN};
-  const SandboxOrder order{message.fds[0], request.uid, workspace, tmp};
+  const SandboxOrder order{message.fds[0],
+                           request.uid,
+                           workspace,
+                           tmp,
+                           with_trees ? message.fds[1] : -1,
+                           with_trees ? message.fds[2] : -1,
+                           tmp + std::strlen(tmp) + 1,
+                           message.fds + own_fds,
+                           request.host_mounts};
   const Failure failure = CreateSandbox(&surroundings_, order, created);
   if (!failure.failed()) memory_.sandboxes.Add(created->pid, request.sequence);
   return failure;

@@ -7,6 +7,7 @@
 // the next one that ends.
 #include "child/leftovers.h"
 
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -14,6 +15,7 @@
 #include <climits>
 #include <csignal>
 #include <cstdint>
+#include <initializer_list>
 
 #include "child/mutex.h"
 #include "child/pool.h"
@@ -32,8 +34,11 @@ enum class Owner : std::uint8_t { kOurs, kOthers, kUnknown };
 
 bool IsMarkOfLive(const Pool& pool, std::uint64_t mark) {
   for (std::uint32_t i = 0; i < pool.slot_count; ++i) {
-    const std::uint32_t sequence = pool.slots[i]->sequence;
-    if (sequence != 0 && pool.first_mark + sequence == mark) return true;
+    const Slot& slot = *pool.slots[i];
+    // What a bearer has got is marked before its slot knows of it.
+    for (const std::uint32_t sequence : {slot.sequence, slot.given.Load()}) {
+      if (sequence != 0 && pool.first_mark + sequence == mark) return true;
+    }
   }
   return false;
 }
@@ -41,9 +46,9 @@ bool IsMarkOfLive(const Pool& pool, std::uint64_t mark) {
 Owner OwnerByMark(const Slot& slot, int pid) {
   rlimit mark{};
   if (Call(SYS_prlimit64, pid, RLIMIT_RTTIME, nullptr, &mark) < 0) return Owner::kOthers;
-  if (mark.rlim_max == slot.plan.mark) return Owner::kOurs;
-  if (mark.rlim_max == slot.pool->unmarked)
-    return Owner::kOthers;  // A workload before its marking.
+  if (mark.rlim_max == slot.plan.mark || pid == slot.borne_pid.Load()) return Owner::kOurs;
+  // A workload before its marking.
+  if (mark.rlim_max == slot.pool->unmarked) return Owner::kOthers;
   const MutexLock lock(slot.pool->lock);
   return IsMarkOfLive(*slot.pool, mark.rlim_max) ? Owner::kOthers : Owner::kUnknown;
 }
@@ -75,7 +80,7 @@ Census Count(const Slot& slot) {
   Census census;
   ProcessWalk walk(slot.pool);
   for (int pid = walk.Next(); pid != 0 && !census.running; pid = walk.Next()) {
-    if (!EndsWith(slot, pid)) continue;
+    if (pid == slot.bearer_pid || !EndsWith(slot, pid)) continue;
     census.any = true;
     census.running = !HasEndedAlready(pid);
   }
@@ -87,7 +92,7 @@ Census Count(const Slot& slot) {
 // While nothing else is live, everything is this execution's; the lock keeps others from starting.
 bool SignalWhenAlone(const Slot& slot, int signal) {
   const MutexLock lock(slot.pool->lock);
-  if (slot.pool->live != 1) return false;
+  if (slot.pool->live != 1 || slot.pool->waiting != 0) return false;
   (void)Call(SYS_kill, -1, signal);
   return true;
 }
@@ -116,11 +121,17 @@ void KillMarked(const Slot& slot) {
   (void)SignalMarked(slot, SIGKILL, true);
 }
 
-void KillAll(const Slot& slot) {
-  if (slot.pool->signal_scope) {
-    (void)Call(SYS_kill, -1, SIGKILL);
-  } else if (!SignalWhenAlone(slot, SIGKILL)) {
-    KillMarked(slot);
+// A bearer is in the scope of what it bears.
+void SignalScope(Slot* slot, int signal) {
+  if (signal == SIGKILL) slot->bearer_killed = true;
+  (void)Call(SYS_kill, -1, signal);
+}
+
+void KillAll(Slot* slot) {
+  if (slot->pool->signal_scope) {
+    SignalScope(slot, SIGKILL);
+  } else if (!SignalWhenAlone(*slot, SIGKILL)) {
+    KillMarked(*slot);
   }
 }
 
@@ -131,27 +142,56 @@ bool IsNamespaceEmpty() {
          -ECHILD;
 }
 
+// What an ended execution leaves has lost its parent, and is a child of init's main thread or below
+// one (proc_pid_children(5)); workloads and armed children are those of slots. False: not known.
+bool HasNoOrphans(const Pool& pool) {
+  if (pool.orphans < 0) return false;
+  char one;
+  return Call(SYS_pread64, pool.orphans, &one, sizeof one, 0) == 0;
+}
+
 }  // namespace
 
-void SignalAll(const Slot& slot, int signal) {
-  if (slot.pool->signal_scope) {
-    (void)Call(SYS_kill, -1, signal);
-  } else if (!SignalWhenAlone(slot, signal)) {
-    (void)SignalMarked(slot, signal, false);
+void SignalAll(Slot* slot, int signal) {
+  if (slot->pool->signal_scope) {
+    SignalScope(slot, signal);
+  } else if (!SignalWhenAlone(*slot, signal)) {
+    (void)SignalMarked(*slot, signal, false);
   }
+}
+
+bool HasLeftovers(const Slot& slot) {
+  return !IsNamespaceEmpty() && !HasNoOrphans(*slot.pool) && Count(slot).running;
+}
+
+// Whoever is the last has no parent left but init, whose main thread tells of each that it reaps.
+void AwaitLeftovers(Slot* slot) {
+  slot->lingers.Store(true);
+  while (HasLeftovers(*slot)) {
+    pollfd watched{slot->orders, POLLIN, 0};
+    (void)Poll(&watched, 1, kNoTimeout);
+    ObeyOrders(slot);
+  }
+  slot->lingers.Store(false);
 }
 
 // The census that finds nobody always comes after a kill: kill(-1) cannot be outrun by a fork,
 // a walk can.
-bool KillLeftovers(const Slot& slot) {
-  if (IsNamespaceEmpty()) return false;
-  const bool running = Count(slot).running;
-  for (;;) {
-    const std::uint32_t reaped = slot.pool->reaped.Load();
-    KillAll(slot);
-    if (!Count(slot).any) return running;
-    FutexWait(slot.pool->reaped, reaped, kReapTimeoutNs);
+bool KillLeftovers(Slot* slot) {
+  Pool* const pool = slot->pool;
+  bool running = false;
+  if (!IsNamespaceEmpty() && !HasNoOrphans(*pool)) {
+    running = Count(*slot).running;
+    for (;;) {
+      const std::uint32_t reaped = pool->reaped.Load();
+      KillAll(slot);
+      if (!Count(*slot).any) break;
+      FutexWait(pool->reaped, reaped, kReapTimeoutNs);
+    }
   }
+  // Gone does not mean counted.
+  while (pool->reaping.Load() != 0) FutexWait(pool->reaping, 1);
+  return running;
 }
 
 }  // namespace palmshed::child

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "child/raw.h"
+#include "child/wire.h"
 
 namespace palmshed::child {
 namespace {
@@ -48,25 +49,30 @@ Message ReceiveMessage(int socket, void* buffer, std::size_t capacity) {
   return message;
 }
 
-long SendMessage(int socket, const void* bytes, std::size_t size, int fd) {
+long SendWithFds(int socket, const void* bytes, std::size_t size, const int* fds, int count) {
   ControlBuffer control{};
   iovec part{const_cast<void*>(bytes), size};
   msghdr header{};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
-  if (fd >= 0) {
+  if (count > 0) {
+    const std::size_t fd_bytes = static_cast<std::size_t>(count) * sizeof(int);
     header.msg_control = &control;
-    header.msg_controllen = CMSG_SPACE(sizeof(int));
+    header.msg_controllen = static_cast<socklen_t>(CMSG_SPACE(fd_bytes));
     control.header.cmsg_level = SOL_SOCKET;
     control.header.cmsg_type = SCM_RIGHTS;
-    control.header.cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
+    control.header.cmsg_len = static_cast<socklen_t>(CMSG_LEN(fd_bytes));
+    std::memcpy(CMSG_DATA(&control.header), fds, fd_bytes);
   }
   long sent;
   do {
     sent = Call(SYS_sendmsg, socket, &header, MSG_NOSIGNAL);
   } while (sent == -EINTR);
   return sent < 0 ? sent : 0;
+}
+
+long SendMessage(int socket, const void* bytes, std::size_t size, int fd) {
+  return SendWithFds(socket, bytes, size, &fd, fd >= 0 ? 1 : 0);
 }
 
 }  // namespace palmshed::child

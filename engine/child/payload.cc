@@ -25,9 +25,10 @@ long Map(std::size_t bytes, int protection, int flags, int file) {
 
 }  // namespace
 
-Payload::~Payload() {
+void Payload::Close() {
   if (file_.address != nullptr) (void)Call(SYS_munmap, file_.address, file_.bytes);
   if (arrays_.address != nullptr) (void)Call(SYS_munmap, arrays_.address, arrays_.bytes);
+  Forget();
 }
 
 Failure Payload::MapFile(int file, std::uint64_t bytes) {

@@ -20,11 +20,15 @@ class Payload {
   Payload() = default;
   Payload(const Payload&) = delete;
   Payload& operator=(const Payload&) = delete;
-  ~Payload();
+  ~Payload() { Close(); }
 
   /// Either `inline_bytes` hold the payload or, when `file` is not negative, that file does.
   /// Failure at kRequest when the strings are not as many as `request` says.
   Failure Open(const ExecRequest& request, const char* inline_bytes, int file, PointerSpace* space);
+  /// Gives back what was mapped. Idempotent.
+  void Close();
+  /// Closes nothing: somebody else has had it open, in memory of their own.
+  void Forget() { file_ = arrays_ = Mapping{}; }
 
   const char* const* paths() const { return paths_; }
   const char* const* arguments() const { return arguments_; }

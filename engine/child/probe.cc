@@ -1,18 +1,24 @@
 // The self-test's other half: tries from inside a sandbox what run/selftest.cc asks about, and
 // prints a line "name errno" for each attempt, errno 0 where it succeeded. Harmless in every form:
-// signal 0, files of its own, sockets that carry nothing.
+// signal 0, files of its own, sockets that carry nothing, and no more of anything than was asked
+// for.
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <ctime>
 #include <string_view>
 
 #include "child/kernel_abi.h"
@@ -26,11 +32,14 @@ namespace {
 constexpr int kVsockFamily = 40;
 constexpr int kWaitAllKinds = 0x40000000;  ///< __WALL
 
-void Report(std::string_view name, long result) {
+void PrintLine(std::string_view name, std::uint64_t number) {
   ShortText line;
-  line.Append(name).Append(" ").Append(result < 0 ? static_cast<std::uint64_t>(-result) : 0);
-  line.Append("\n");
+  line.Append(name).Append(" ").Append(number).Append("\n");
   (void)Call(SYS_write, 1, line.c_str(), line.size());
+}
+
+void Report(std::string_view name, long result) {
+  PrintLine(name, result < 0 ? static_cast<std::uint64_t>(-result) : 0);
 }
 
 /// Closes what was opened and passes the outcome on.
@@ -154,21 +163,122 @@ long OwnChild() {
   ExitGroup(0);
 }
 
-/// Prints, then waits for the end of its input.
-[[noreturn]] void Echo() {
-  constexpr std::string_view kReady = "ready\n";
-  (void)Call(SYS_write, 1, kReady.data(), kReady.size());
+[[noreturn]] void EndWithInput() {
   char byte = 0;
   while (Call(SYS_read, 0, &byte, 1) > 0) {
   }
   ExitGroup(0);
 }
 
+long OpenToWrite(const char* path) { return Closed(OpenAt(AT_FDCWD, path, O_WRONLY)); }
+
+[[noreturn]] void Mounted(const char* read_only, const char* writable) {
+  Report("read_only_read", Read(read_only));
+  Report("read_only_write", OpenToWrite(read_only));
+  Report("writable_write", OpenToWrite(writable));
+  ExitGroup(0);
+}
+
+/// The kernel ends each line with a carriage return, which numbers do not mind.
+[[noreturn]] void Terminal() {
+  constexpr std::string_view kNames[] = {"stdin", "stdout", "stderr"};
+  winsize size{};
+  for (int fd = 0; fd <= 2; ++fd) Report(kNames[fd], Call(SYS_ioctl, fd, TIOCGWINSZ, &size));
+  Report("dev_tty", Closed(OpenAt(AT_FDCWD, "/dev/tty", O_RDWR)));
+  PrintLine("rows", size.ws_row);
+  PrintLine("columns", size.ws_col);
+  char byte = 0;
+  Report("end_of_input", Call(SYS_read, 0, &byte, 1));
+  ExitGroup(0);
+}
+
+[[noreturn]] void Echo() {
+  PrintLine("ready", 0);
+  EndWithInput();
+}
+
+/// What was used up stays in use until the input ends; where it could not be had, that is the end.
+[[noreturn]] void Hold(std::string_view name, long result) {
+  Report(name, result);
+  if (result < 0) ExitGroup(1);
+  EndWithInput();
+}
+
+[[noreturn]] void UseMemory(std::size_t bytes) {
+  constexpr std::size_t kPage = 4096;
+  const long mapped =
+      Call(SYS_mmap, nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped < 0 && mapped > -static_cast<long>(kPage)) Hold("memory", mapped);
+  auto* memory = static_cast<volatile char*>(AddressIn(mapped));
+  for (std::size_t at = 0; at < bytes; at += kPage) memory[at] = 1;
+  Hold("memory", 0);
+}
+
+[[noreturn]] void UseProcesses(std::size_t count) {
+  std::array<long, 64> children{};
+  long result = 0;
+  std::size_t made = 0;
+  while (result >= 0 && made < count && made < children.size()) {
+    result = Call(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr);
+    if (result == 0) {
+      for (;;) (void)Poll(nullptr, 0, kNoTimeout);
+    }
+    if (result > 0) children[made++] = result;
+  }
+  for (std::size_t i = 0; i < made; ++i) {
+    (void)Call(SYS_kill, children[i], SIGKILL);
+    (void)Call(SYS_wait4, children[i], nullptr, kWaitAllKinds, nullptr);
+  }
+  Hold("fork", result);
+}
+
+std::uint64_t CpuTimeNs() {
+  timespec used{};
+  (void)Call(SYS_clock_gettime, CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<std::uint64_t>(used.tv_sec) * 1'000'000'000U +
+         static_cast<std::uint64_t>(used.tv_nsec);
+}
+
+/// Computes until either time is over; zero does not count.
+[[noreturn]] void UseCpu(std::uint64_t cpu_ms, std::uint64_t wall_ms) {
+  constexpr std::uint64_t kMs = 1'000'000;
+  const std::uint64_t end = NowNs() + wall_ms * kMs;
+  while ((cpu_ms == 0 || CpuTimeNs() < cpu_ms * kMs) && (wall_ms == 0 || NowNs() < end)) {
+    volatile int work = 0;
+    while (work < 5'000) work = work + 1;
+  }
+  PrintLine("cpu_ms", CpuTimeNs() / kMs);
+  EndWithInput();
+}
+
+[[noreturn]] void UseDisk(std::size_t bytes) {
+  constexpr char kFile[] = "palmshed-probe-bulk";
+  char chunk[64 << 10];
+  const long file = OpenAt(AT_FDCWD, kFile, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  if (file < 0) Hold("write", file);
+  long result = 0;
+  for (std::size_t written = 0; written < bytes && result >= 0;
+       written += static_cast<std::size_t>(result)) {
+    // Numbers, since a file system may keep zeros for nothing.
+    for (std::size_t i = 0; i < sizeof chunk; ++i) chunk[i] = static_cast<char>(i + written / 7);
+    result = Call(SYS_write, file, chunk, sizeof chunk);
+  }
+  Hold("write", result);
+}
+
 }  // namespace
 
 void RunProbe(int argc, char** argv) {
-  if (argc == 6) Attempts(argv + 1, argv + argc + 1);
-  if (argc == 1) Echo();
+  const std::string_view role = argc > 0 ? argv[0] : "";
+  const auto number = [&](int i) { return i < argc ? ParseNumber(argv[i]) : 0; };
+  if (role == "attempts" && argc == 6) Attempts(argv + 1, argv + argc + 1);
+  if (role == "echo") Echo();
+  if (role == "mounted" && argc == 3) Mounted(argv[1], argv[2]);
+  if (role == "terminal") Terminal();
+  if (role == "memory") UseMemory(number(1));
+  if (role == "forks") UseProcesses(number(1));
+  if (role == "cpu") UseCpu(number(1), number(2));
+  if (role == "write") UseDisk(number(1));
   ExitGroup(2);
 }
 

@@ -19,11 +19,14 @@ std::uint64_t Ns(const timeval& time) {
 }
 
 Slot* OnlyLive(const Pool& pool) {
-  if (pool.live != 1) return nullptr;
+  Slot* live = nullptr;
   for (std::uint32_t i = 0; i < pool.slot_count; ++i) {
-    if (pool.slots[i]->sequence != 0) return pool.slots[i];
+    Slot* const slot = pool.slots[i];
+    if (slot->sequence == 0 && slot->given.Load() == 0) continue;
+    if (live != nullptr) return nullptr;
+    live = slot;
   }
-  return nullptr;
+  return live;
 }
 
 void Attribute(Pool* pool, const struct rusage& usage) {
@@ -40,6 +43,7 @@ void Attribute(Pool* pool, const struct rusage& usage) {
 // Workloads are children of their slots' threads, which wait for them themselves: __WNOTHREAD.
 void ReapOrphans(Pool* pool) {
   bool any = false;
+  pool->reaping.Store(1);
   for (;;) {
     struct rusage usage{};
     const long pid = Call(SYS_wait4, -1, nullptr, WNOHANG | __WALL | __WNOTHREAD, &usage);
@@ -47,9 +51,14 @@ void ReapOrphans(Pool* pool) {
     any = true;
     Attribute(pool, usage);
   }
+  pool->reaping.Store(0);
+  FutexWake(pool->reaping, INT_MAX);
   if (!any) return;
   pool->reaped.FetchAdd(1);
   FutexWake(pool->reaped, INT_MAX);
+  for (std::uint32_t i = 0; i < pool->slot_count; ++i) {
+    if (pool->slots[i]->lingers.Load()) Ring(pool->slots[i]->orders);
+  }
 }
 
 std::uint64_t CpuNs(const struct rusage& usage) { return Ns(usage.ru_utime) + Ns(usage.ru_stime); }

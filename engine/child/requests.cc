@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "child/armed.h"
+#include "child/atomic.h"
 #include "child/failure.h"
 #include "child/message.h"
 #include "child/mutex.h"
@@ -24,7 +26,8 @@ struct RequestHeader {
 };
 static_assert(offsetof(ExecRequest, sequence) == offsetof(RequestHeader, sequence));
 static_assert(offsetof(KillRequest, sequence) == offsetof(RequestHeader, sequence));
-static_assert(offsetof(WorkspaceRequest, sequence) == offsetof(RequestHeader, sequence));
+static_assert(offsetof(ArmRequest, sequence) == offsetof(RequestHeader, sequence));
+static_assert(offsetof(OpenRequest, sequence) == offsetof(RequestHeader, sequence));
 
 RequestHeader HeaderOf(const char* buffer, const Message& message) {
   RequestHeader header{};
@@ -54,13 +57,20 @@ void RefuseExecution(std::uint32_t sequence, const Failure& failure) {
 
 // ---- control requests
 
+void ForgetOrdersOfOthers(Slot* slot, std::uint32_t sequence) {
+  if (slot->ordered == sequence) return;
+  slot->ordered = sequence;
+  slot->main_orders.Store(0);
+  slot->all_orders.Store(0);
+}
+
 // An exec that hangs in the kernel keeps its slot from looking at the orders; the main thread,
 // whose signal scope encloses those of the slots, can end it.
 void Order(const Pool& pool, Slot* slot, const KillRequest& request) {
   const std::uint64_t bit = std::uint64_t{1} << (request.signal - 1);
+  ForgetOrdersOfOthers(slot, request.sequence);
   (request.all != 0 ? slot->all_orders : slot->main_orders).FetchOr(bit);
-  const std::uint64_t one = 1;
-  (void)Call(SYS_write, slot->orders, &one, sizeof one);
+  Ring(slot->orders);
   if (slot->starting && request.signal == SIGKILL) NotifyMain(pool);
 }
 
@@ -68,29 +78,52 @@ void Kill(Pool* pool, const KillRequest& request) {
   if (request.sequence == 0 || request.signal < 1 || request.signal > kSignals) return;
   const MutexLock lock(pool->lock);
   for (std::uint32_t i = 0; i < pool->slot_count; ++i) {
-    if (pool->slots[i]->sequence != request.sequence) continue;
-    Order(*pool, pool->slots[i], request);
+    Slot* const slot = pool->slots[i];
+    // Of what a bearer has got, its slot may not know yet.
+    const bool coming = slot->sequence == 0 && slot->bears && slot->armed == request.armed &&
+                        request.armed != 0 && request.sequence > slot->concluded;
+    if (slot->sequence != request.sequence && !coming) continue;
+    Order(*pool, slot, request);
     return;
   }
 }
 
 // Init stands in the workspace.
-void SendWorkspace(std::uint32_t sequence) {
-  InitReply reply{};
-  reply.answer = InitAnswer::kWorkspace;
-  reply.sequence = sequence;
-  const long workspace = OpenAt(AT_FDCWD, ".", O_RDONLY | O_DIRECTORY);
-  if (workspace < 0) {
-    reply.step = Step::kOpenWorkspace;
-    reply.sys_errno = static_cast<std::int32_t>(-workspace);
+long OpenInside(Inside what) {
+  switch (what) {
+    case Inside::kWorkspace:
+      return OpenAt(AT_FDCWD, ".", O_RDONLY | O_DIRECTORY);
+    case Inside::kSysvSegments:
+      return OpenAt(AT_FDCWD, "/proc/sysvipc/shm", O_RDONLY);
+    case Inside::kTcpSockets:
+      return OpenAt(AT_FDCWD, "/proc/net/tcp", O_RDONLY);
+    case Inside::kTcp6Sockets:
+      return OpenAt(AT_FDCWD, "/proc/net/tcp6", O_RDONLY);
   }
-  if (SendMessage(kSocketFd, &reply, sizeof reply, static_cast<int>(workspace)) < 0) ExitGroup(0);
-  if (workspace >= 0) Close(static_cast<int>(workspace));
+  return -EBADMSG;
+}
+
+void SendOpened(const char* buffer, const Message& message) {
+  OpenRequest request{};
+  if (message.size >= static_cast<long>(sizeof request)) {
+    std::memcpy(&request, buffer, sizeof request);
+  }
+  InitReply reply{};
+  reply.answer = InitAnswer::kOpened;
+  reply.sequence = HeaderOf(buffer, message).sequence;
+  const long opened = OpenInside(request.what);
+  if (opened < 0) {
+    reply.step = Step::kOpenInside;
+    reply.sys_errno = static_cast<std::int32_t>(-opened);
+  }
+  if (SendMessage(kSocketFd, &reply, sizeof reply, static_cast<int>(opened)) < 0) ExitGroup(0);
+  if (opened >= 0) Close(static_cast<int>(opened));
 }
 
 void ServeControl(Pool* pool, const char* buffer, const Message& message) {
   const RequestHeader header = HeaderOf(buffer, message);
-  if (header.op == InitOp::kWorkspace) SendWorkspace(header.sequence);
+  if (header.op == InitOp::kOpen) SendOpened(buffer, message);
+  if (header.op == InitOp::kDisarm && header.sequence != 0) Disarm(pool, header.sequence);
   KillRequest kill;
   if (header.op != InitOp::kKill || message.size < static_cast<long>(sizeof kill)) return;
   std::memcpy(&kill, buffer, sizeof kill);
@@ -99,61 +132,126 @@ void ServeControl(Pool* pool, const char* buffer, const Message& message) {
 
 // ---- executions
 
+// For two births that have to wait for a processor.
+constexpr std::uint64_t kLongestBirthNs = 200'000'000;
+
+const FutexWord* FindComing(Pool* pool) {
+  const MutexLock lock(pool->lock);
+  for (std::uint32_t i = 0; i < pool->slot_count; ++i) {
+    const Slot& slot = *pool->slots[i];
+    if (slot.armed != 0 && slot.birth.Load() == kComing) return &slot.birth;
+  }
+  return nullptr;
+}
+
+// Whoever is on the way is counted, and as long as it is not there the workload has room for one
+// more.
+void AwaitBirths(Pool* pool) {
+  const std::uint64_t deadline = NowNs() + kLongestBirthNs;
+  while (const FutexWord* const birth = FindComing(pool)) {
+    const std::uint64_t now = NowNs();
+    if (now >= deadline) return;
+    FutexWait(*birth, kComing, deadline - now);
+  }
+}
+
+// False when the request was refused, and when a child that was waiting has got it.
+bool AcceptExec(Pool* pool, Slot* slot, const char* buffer, Message* message,
+                const Failure& no_slot) {
+  const std::uint64_t received_ns = NowNs();
+  ExecRequest request;
+  Failure failure{Step::kRequest, EBADMSG};
+  if (message->size >= static_cast<long>(sizeof request)) {
+    std::memcpy(&request, buffer, sizeof request);
+    failure = CheckExec(request, *message);
+  }
+  if (!failure.failed() && request.processes != 0) AwaitBirths(pool);
+  if (!failure.failed() && request.armed != 0) {
+    if (HandOver(pool, request, buffer, message, received_ns)) return false;
+    failure = {Step::kArm, ESRCH};
+  } else if (!failure.failed()) {
+    failure = no_slot;
+  }
+  if (!failure.failed()) {
+    slot->received_ns = received_ns;
+    KeepRequest(slot, request, *message);
+    const MutexLock lock(pool->lock);
+    RegisterLocked(slot);
+    return true;
+  }
+  message->CloseFds();
+  RefuseExecution(HeaderOf(buffer, *message).sequence, failure);
+  return false;
+}
+
+// RLIMIT_NPROC counts every task of the user, those of init too (getrlimit(2)).
+std::uint64_t OwnTasksLocked(const Pool& pool) {
+  std::uint64_t own = 1 + pool.waiting;
+  for (std::uint32_t i = 0; i < pool.slot_count; ++i) {
+    const Slot& slot = *pool.slots[i];
+    own += slot.thread.Load();
+    const bool borne = slot.bears && slot.armed != 0 && slot.given.Load() == 0;
+    if (borne && slot.birth.Load() != kNobody) ++own;  // Besides its bearer.
+  }
+  return own;
+}
+
+}  // namespace
+
 Failure CheckExec(const ExecRequest& request, const Message& message) {
   if (message.truncated) return {Step::kRequest, EMFILE};
   const bool in_file = (request.flags & kExecPayloadInFile) != 0;
-  const int expected = 2 + ((request.flags & kExecStdin) != 0 ? 1 : 0) + (in_file ? 1 : 0);
+  const int streams = (request.flags & kExecTerminal) != 0 ? 1
+                      : (request.flags & kExecStdin) != 0  ? 3
+                                                           : 2;
+  const int expected = streams + (in_file ? 1 : 0);
   if (request.sequence == 0 || message.fd_count != expected) return {Step::kRequest, EBADMSG};
   const auto inline_bytes = static_cast<std::uint64_t>(message.size) - sizeof request;
   if (!in_file && inline_bytes != request.payload_bytes) return {Step::kRequest, EBADMSG};
   return kSuccess;
 }
 
-void Register(Slot* slot, const ExecRequest& request, const Message& message) {
+void TellBirth(Slot* slot, Birth birth) {
+  slot->birth.Store(birth);
+  FutexWake(slot->birth, Pool::kMaxSlots);
+}
+
+void KeepRequest(Slot* slot, const ExecRequest& request, const Message& message) {
   slot->request = request;
   slot->fd_count = message.fd_count;
-  std::memcpy(slot->fds, message.fds, sizeof slot->fds);
-  slot->main_orders.Store(0);
-  slot->all_orders.Store(0);
-  slot->orphan_cpu_ns.Store(0);
-  slot->orphan_max_rss.Store(0);
-  slot->pidfd.Store(-1);
-  const MutexLock lock(slot->pool->lock);
+  for (int i = 0; i < message.fd_count; ++i) slot->fds[i] = message.fds[i];
+}
+
+void RegisterLocked(Slot* slot) {
+  ExecRequest& request = slot->request;
+  if (request.processes != 0) request.processes += OwnTasksLocked(*slot->pool);
+  ForgetOrdersOfOthers(slot, request.sequence);
   slot->sequence = request.sequence;
   slot->starting = true;
   ++slot->pool->live;
 }
 
-// False when the request was refused.
-bool AcceptExec(Slot* slot, Message* message) {
-  slot->received_ns = NowNs();
-  ExecRequest request;
-  Failure failure{Step::kRequest, EBADMSG};
-  if (message->size >= static_cast<long>(sizeof request)) {
-    std::memcpy(&request, slot->message, sizeof request);
-    failure = CheckExec(request, *message);
-  }
-  if (!failure.failed()) {
-    Register(slot, request, *message);
-    return true;
-  }
-  message->CloseFds();
-  RefuseExecution(HeaderOf(slot->message, *message).sequence, failure);
-  return false;
-}
-
-}  // namespace
-
-void SendEnd(const InitReply& reply) {
-  if (SendMessage(kSocketFd, &reply, sizeof reply) < 0) ExitGroup(0);
+void SendEnd(const InitReply& reply, int fd) {
+  if (SendMessage(kSocketFd, &reply, sizeof reply, fd) < 0) ExitGroup(0);
 }
 
 void Lead(Slot* slot) {
   for (;;) {
     Message message = Receive(slot->message);
-    if (HeaderOf(slot->message, message).op == InitOp::kExec) {
-      if (AcceptExec(slot, &message)) return;
+    const RequestHeader header = HeaderOf(slot->message, message);
+    if (header.op == InitOp::kExec) {
+      slot->pidfd.Store(-1);
+      if (AcceptExec(slot->pool, slot, slot->message, &message, kSuccess)) return;
       continue;
+    }
+    ArmRequest arm{};
+    if (header.op == InitOp::kArm && message.size >= static_cast<long>(sizeof arm)) {
+      std::memcpy(&arm, slot->message, sizeof arm);
+    }
+    if (arm.sequence != 0) {
+      message.CloseFds();
+      RegisterArming(slot, arm);
+      return;
     }
     ServeControl(slot->pool, slot->message, message);
     message.CloseFds();
@@ -164,7 +262,11 @@ void ServeWithoutSlot(Pool* pool, char* buffer, const Failure& reason) {
   Message message = Receive(buffer);
   const RequestHeader header = HeaderOf(buffer, message);
   if (header.op == InitOp::kExec) {
-    RefuseExecution(header.sequence, reason);
+    (void)AcceptExec(pool, nullptr, buffer, &message, reason);
+    return;
+  }
+  if (header.op == InitOp::kArm) {
+    SendArmed(header.sequence, reason);
   } else {
     ServeControl(pool, buffer, message);
   }

@@ -9,9 +9,12 @@ namespace palmshed::child {
 [[noreturn]] void RunLauncher();
 /// PID 1 of a sandbox: sets it up from inside, then starts and ends its executions.
 [[noreturn]] void RunSandbox();
+/// The same without a launcher: does what the stage and the launcher do for others, and makes its
+/// view. Options: wire.h.
+[[noreturn]] void RunDirectSandbox(const char* options);
 
 /// The probe of the self-test; not one of the three: it runs inside a sandbox, as a workload.
-/// Arguments: `attempts FILE SOCKET ABSTRACT_NAME PORT PID`, or `echo`.
+/// Arguments: backends/backend.h, ProbeProgram.
 [[noreturn]] void RunProbe(int argc, char** argv);
 
 }  // namespace palmshed::child

@@ -10,9 +10,12 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string_view>
 
 #include "child/failure.h"
 #include "child/host_pids.h"
+#include "child/inherited.h"
+#include "child/init_birth.h"
 #include "child/kernel_abi.h"
 #include "child/lifeline.h"
 #include "child/message.h"
@@ -23,13 +26,15 @@
 #include "child/roles.h"
 #include "child/setup.h"
 #include "child/signal_queue.h"
+#include "child/view.h"
 #include "child/wire.h"
 
 namespace palmshed::child {
 namespace {
 
 constexpr std::uint64_t kStuckPauseNs = 10'000'000;
-constexpr int kStampsBeforeServing = 9;
+constexpr std::uint64_t kSpareDelayNs = 5'000'000;
+constexpr int kStampsBeforeServing = 14;
 constexpr std::uint64_t kMarkBase = std::uint64_t{1} << 40;
 
 // Zero at first, so that it takes no room in the program.
@@ -41,10 +46,23 @@ struct SandboxMemory {
 // ---- setting up
 
 using SetupStep = Failure (*)(const SetupPlan&);
-constexpr SetupStep kSetupSteps[] = {MountProc,  MountPrivateDirectories, AttachWorkspace,
-                                     SetUpNames, DropPrivileges,          ApplyLandlock,
-                                     LoadFilter};
+constexpr SetupStep kSetupSteps[] = {MountProc,        AttachTmp,       MountPrivateDirectories,
+                                     ShowOwnNames,     AttachWorkspace, MountStorage,
+                                     AttachHostMounts, SetUpNames,      DropBoundingSet,
+                                     DropPrivileges,   ApplyLandlock,   LoadFilter};
+constexpr SetupStep kDirectSteps[] = {HideKeys,       MountPrivateDirectories, EnterWorkspace,
+                                      DropPrivileges, ApplyLandlock,           LoadFilter};
 constexpr SetupStep kFilteredSteps[] = {JoinKeyring, DropPrivileges, ApplyLandlock, LoadFilter};
+
+// The first two are the start and the configuration.
+static_assert(2 + sizeof kSetupSteps / sizeof *kSetupSteps == kStampsBeforeServing);
+static_assert(sizeof InitReply::stamps == (kStampsBeforeServing + 1) * sizeof(std::uint64_t));
+
+std::span<const SetupStep> StepsFor(const InitConfig& config) {
+  if ((config.flags & kInitFiltered) != 0) return kFilteredSteps;
+  if ((config.flags & kInitDirect) != 0) return kDirectSteps;
+  return kSetupSteps;
+}
 
 [[noreturn]] void FailSandbox(const Failure& failure) {
   InitReply reply{};
@@ -61,13 +79,53 @@ void MustSucceed(const Failure& failure) {
 }
 
 // The descriptors that come along are the sandbox's locks: held until init is dead.
-SetupPlan ReceiveConfig(char* buffer) {
-  const Message message = ReceiveMessage(kSocketFd, buffer, kMaxMessage);
-  if (message.gone()) ExitGroup(0);
-  if (message.truncated) FailSandbox({Step::kReadConfig, EMSGSIZE});
+SetupPlan ReadConfig(const char* buffer, const Message& message) {
   SetupPlan plan;
   MustSucceed(ParseInitConfig(buffer, static_cast<std::size_t>(message.size), &plan));
   return plan;
+}
+
+Message Receive(char* buffer) {
+  const Message message = ReceiveMessage(kSocketFd, buffer, kMaxMessage);
+  if (message.gone()) ExitGroup(0);
+  if (message.truncated) FailSandbox({Step::kReadConfig, EMSGSIZE});
+  return message;
+}
+
+// What the stage and the launcher do for the others, and what needs no plan: the engine is still
+// finding out what to send. It undoes from outside what takes its privileges; the rest must be
+// undone before the memory is hidden, with which goes the way to our own files in /proc.
+void StandAlone(std::string_view options) {
+  MustSucceed(FailureIf(ResetInherited(), Step::kOpenNull));
+  Close(kHelperFd);
+  LiftOwnLimits();
+  const bool drop_groups = options.find(kDirectDropGroups) != options.npos;
+  MustSucceed(TakeIdentity(drop_groups, kInsideUid));
+  MustSucceed(FailureIf(HideMemory(), Step::kReadConfig));
+  (void)DieWithParent();
+  if (HasEnded(kEnginePidfd)) ExitGroup(0);
+  Close(kEnginePidfd);
+  MustSucceed(SetUpAlone(options.find(kDirectOwnNetwork) != options.npos));
+}
+
+// Returns with the InitConfig in `buffer`.
+Message MakeOwnView(char* buffer) {
+  OwnView view;
+  MustSucceed(view.Begin());
+  for (;;) {
+    const Message message = Receive(buffer);
+    ViewPart part{};
+    if (message.size >= static_cast<long>(sizeof part)) std::memcpy(&part, buffer, sizeof part);
+    if (part.op != InitOp::kView) {
+      MustSucceed(view.Finish());
+      return message;
+    }
+    MustSucceed(view.Add({.bytes = buffer + sizeof part,
+                          .size = static_cast<std::size_t>(message.size) - sizeof part,
+                          .count = part.entries,
+                          .trees = message.fds,
+                          .tree_count = message.fd_count}));
+  }
 }
 
 // No privilege means that a hard limit can only be lowered.
@@ -111,12 +169,19 @@ Failure PrepareTellingApart(const InitConfig& config, Pool* pool) {
   return FailureIf(known, Step::kRlimit);
 }
 
+// proc_pid_children(5); not every kernel has the file.
+int OpenChildren() {
+  const long file = OpenAt(AT_FDCWD, "/proc/1/task/1/children", O_RDONLY);
+  return file < 0 ? -1 : static_cast<int>(file);
+}
+
 Failure PreparePool(const InitConfig& config, Pool* pool) {
   pool->self = static_cast<int>(Call(SYS_getpid));
   pool->proc = (config.flags & kInitNoProc) == 0;
   const long null = OpenAt(AT_FDCWD, "/dev/null", O_RDONLY);
   if (null < 0) return FailureIf(null, Step::kOpenNull);
   pool->null = static_cast<int>(null);
+  pool->orphans = pool->host_pids || !pool->proc ? -1 : OpenChildren();
   const long requests = Call(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (requests < 0) return FailureIf(requests, Step::kThread);
   pool->requests_to_main = static_cast<int>(requests);
@@ -130,12 +195,15 @@ class MainThread {
  public:
   explicit MainThread(SandboxMemory* memory) : memory_(*memory), pool_(memory->pool) {}
 
-  void SetUp();
+  void SetUp(const char* direct);
   [[noreturn]] void Serve();
 
  private:
   void Confine(const SetupPlan& plan, std::uint64_t* stamp);
+  std::uint64_t PollTimeout() const;
   void TakeRequests();
+  void LeadOrMakeSlot();
+  void MakeSpare();
   void StandIn();
   bool EndStuckStarts();
 
@@ -143,14 +211,15 @@ class MainThread {
   Pool& pool_;
   int child_ends_ = -1;
   bool stuck_ = false;  ///< An exec that should be killed hangs.
+  /// Of the second slot. Whoever runs one program never needs it, so it is not made while the first
+  /// one starts.
+  enum class Spare : std::uint8_t { kNotNeeded, kDue, kMade } spare_ = Spare::kNotNeeded;
 };
 
 void MainThread::Confine(const SetupPlan& plan, std::uint64_t* stamp) {
   const bool filtered = (plan.config->flags & kInitFiltered) != 0;
   if (filtered) MustSucceed(EnterHostPids(*plan.config, &pool_));
-  const std::span<const SetupStep> steps =
-      filtered ? std::span<const SetupStep>(kFilteredSteps) : std::span(kSetupSteps);
-  for (const SetupStep step : steps) {
+  for (const SetupStep step : StepsFor(*plan.config)) {
     MustSucceed(step(plan));
     *stamp++ = NowNs();
   }
@@ -161,16 +230,20 @@ void MainThread::Confine(const SetupPlan& plan, std::uint64_t* stamp) {
   MustSucceed(FailureIf(Prctl(PR_SET_CHILD_SUBREAPER, 1), Step::kGuard));
 }
 
-void MainThread::SetUp() {
+// `direct`: null, or the options of a direct sandbox.
+void MainThread::SetUp(const char* direct) {
   InitReply reply{};
   reply.answer = InitAnswer::kReady;
   std::uint64_t* stamp = reply.stamps;
   *stamp++ = NowNs();
-  MustSucceed(FailureIf(HideMemory(), Step::kReadConfig));
+  if (direct == nullptr) MustSucceed(FailureIf(HideMemory(), Step::kReadConfig));
   (void)DieWithParent();
   (void)Prctl(PR_SET_NAME, reinterpret_cast<unsigned long>("palmshed-init"));
   (void)Call(SYS_fcntl, kSocketFd, F_SETFD, FD_CLOEXEC);
-  const SetupPlan plan = ReceiveConfig(memory_.message);
+  if (direct != nullptr) StandAlone(direct);
+  const Message message =
+      direct != nullptr ? MakeOwnView(memory_.message) : Receive(memory_.message);
+  const SetupPlan plan = ReadConfig(memory_.message, message);
   *stamp++ = NowNs();
   Confine(plan, stamp);
   stamp = reply.stamps + kStampsBeforeServing;
@@ -195,11 +268,29 @@ void MainThread::TakeRequests() {
   const bool can_step_down = pool_.led_by_main && pool_.idle > 0;
   pool_.lock.Unlock();
   if (can_step_down) (void)PassLead(&pool_);
-  if (!leader_missing || !CreateSlot(&pool_).failed()) return;
+  if (leader_missing) LeadOrMakeSlot();
+}
+
+void MainThread::LeadOrMakeSlot() {
+  const bool first = spare_ == Spare::kNotNeeded;
+  spare_ = first ? Spare::kDue : Spare::kMade;
+  if (!first && !CreateSlot(&pool_).failed()) return;
   const MutexLock lock(pool_.lock);
   if (pool_.led || IsSlotComing(pool_)) return;  // One has become free in the meantime.
   pool_.led = true;
   pool_.led_by_main = true;
+}
+
+// It takes the lead from this thread, or waits for its turn. Where it cannot be had, a request that
+// needs it will say so.
+void MainThread::MakeSpare() {
+  spare_ = Spare::kMade;
+  (void)CreateSlot(&pool_);
+}
+
+std::uint64_t MainThread::PollTimeout() const {
+  if (stuck_) return kStuckPauseNs;
+  return spare_ == Spare::kDue ? kSpareDelayNs : kNoTimeout;
 }
 
 // The lead goes to a slot as soon as there is one: just ending its execution, or made now. It takes
@@ -208,6 +299,7 @@ void MainThread::StandIn() {
   pool_.lock.Lock();
   const bool coming = IsSlotComing(pool_);
   pool_.lock.Unlock();
+  if (!coming) spare_ = Spare::kMade;
   const Failure failure = coming ? kSuccess : CreateSlot(&pool_);
   if (failure.failed()) {
     ServeWithoutSlot(&pool_, memory_.message, failure);
@@ -244,7 +336,7 @@ void MainThread::Serve() {
                         {pool_.requests_to_main, POLLIN, 0},
                         {pool_.led_by_main ? kSocketFd : -1, POLLIN, 0},
                         {pool_.host_pids ? pool_.guard : -1, POLLIN, 0}};
-    (void)Poll(watched, 4, stuck_ ? kStuckPauseNs : kNoTimeout);
+    const long ready = Poll(watched, 4, PollTimeout());
     if (watched[3].revents != 0) EndUnguarded();
     if (watched[0].revents != 0) {
       DrainSignalQueue(child_ends_);
@@ -252,17 +344,22 @@ void MainThread::Serve() {
     }
     if (watched[2].revents != 0) StandIn();
     if (watched[1].revents != 0) TakeRequests();
+    if (ready == 0 && spare_ == Spare::kDue) MakeSpare();
     if (stuck_ || watched[1].revents != 0) stuck_ = EndStuckStarts();
   }
 }
 
-}  // namespace
-
-void RunSandbox() {
+[[noreturn]] void Run(const char* direct) {
   static SandboxMemory memory;
   MainThread main_thread(&memory);
-  main_thread.SetUp();
+  main_thread.SetUp(direct);
   main_thread.Serve();
 }
+
+}  // namespace
+
+void RunSandbox() { Run(nullptr); }
+
+void RunDirectSandbox(const char* options) { Run(options); }
 
 }  // namespace palmshed::child

@@ -60,8 +60,14 @@ Failure ParseInitConfig(const char* message, std::size_t bytes, SetupPlan* plan)
     return {Step::kReadConfig, EBADMSG};
   }
   plan->filter = reinterpret_cast<const FilterInstruction*>(message + sizeof(InitConfig));
-  plan->rules = message + sizeof(InitConfig) + filter_bytes;
-  plan->rules_bytes = bytes - sizeof(InitConfig) - filter_bytes;
+  const std::size_t left = bytes - sizeof(InitConfig) - filter_bytes;
+  const std::uint64_t mount_bytes = plan->config->host_mount_bytes;
+  if (plan->config->host_mounts > kMaxHostMounts || mount_bytes > left || mount_bytes % 8 != 0) {
+    return {Step::kReadConfig, EBADMSG};
+  }
+  plan->host_mounts = message + sizeof(InitConfig) + filter_bytes;
+  plan->rules = plan->host_mounts + mount_bytes;
+  plan->rules_bytes = left - mount_bytes;
   return kSuccess;
 }
 

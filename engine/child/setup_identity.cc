@@ -26,26 +26,38 @@ Failure EmptyBoundingSet() {
   return kSuccess;
 }
 
-}  // namespace
-
-Failure JoinKeyring(const SetupPlan&) { return FailureIf(JoinFreshKeyring(), Step::kKeyring); }
-
-Failure SetUpNames(const SetupPlan& plan) {
+Failure TakeNames(bool own_network) {
   const long named = Call(SYS_sethostname, kHostname.data(), kHostname.size());
   if (named < 0) return FailureIf(named, Step::kHostname);
-  if ((plan.config->flags & kInitLoopback) != 0) {
-    const long up = BringLoopbackUp();
-    if (up < 0) return FailureIf(up, Step::kLoopback);
-  }
-  return JoinKeyring(plan);
+  return own_network ? FailureIf(BringLoopbackUp(), Step::kLoopback) : kSuccess;
 }
 
-// The bounding set is out of an ordinary user's reach; with no_new_privs nothing can draw on it.
-Failure DropPrivileges(const SetupPlan& plan) {
-  if ((plan.config->flags & kInitFiltered) == 0) {
-    const Failure bounded = EmptyBoundingSet();
-    if (bounded.failed()) return bounded;
-  }
+}  // namespace
+
+// Where there is none to be had the launcher's sealed one stays.
+Failure JoinKeyring(const SetupPlan&) {
+  const long joined = JoinFreshKeyring();
+  // NOLINTNEXTLINE(misc-include-cleaner): the check does not know that <cerrno> has EDQUOT.
+  return joined == -EDQUOT ? kSuccess : FailureIf(joined, Step::kKeyring);
+}
+
+Failure SetUpNames(const SetupPlan& plan) {
+  const Failure named = TakeNames((plan.config->flags & kInitLoopback) != 0);
+  return named.failed() ? named : JoinKeyring(plan);
+}
+
+Failure SetUpAlone(bool own_network) {
+  const Failure named = TakeNames(own_network);
+  if (named.failed()) return named;
+  const Failure joined = FailureIf(JoinFreshKeyring(), Step::kKeyring);
+  return joined.failed() ? joined : EmptyBoundingSet();
+}
+
+// The bounding set is out of an ordinary user's reach without namespaces; with no_new_privs nothing
+// can draw on it.
+Failure DropBoundingSet(const SetupPlan&) { return EmptyBoundingSet(); }
+
+Failure DropPrivileges(const SetupPlan&) {
   const long ambient = Prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL);
   if (ambient < 0) return FailureIf(ambient, Step::kDropCapabilities);
   const CapabilityHeader header{kCapabilityVersion3, 0};

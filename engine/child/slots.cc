@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "child/bearer.h"
 #include "child/failure.h"
 #include "child/host_pids.h"
 #include "child/mutex.h"
@@ -16,7 +17,8 @@
 namespace palmshed::child {
 namespace {
 
-// From below: a guard page, the workload's stack, a guard page, the thread's stack, the slot.
+// From below: a guard page, the child's stack, a guard page, the thread's stack, the slot. A bearer
+// has a copy of the stacks: it runs on the child's, and what it bears on the thread's.
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kChildStack = 4 * kPage;
 constexpr std::size_t kThreadStack = 8 * kPage;
@@ -77,7 +79,11 @@ void RunSlot(void* argument) {
   while (entered && TakeLead(slot)) {
     Lead(slot);
     if (!PassLead(slot->pool)) NotifyMain(*slot->pool);
-    RunExecution(slot);
+    if (slot->bears) {
+      Bear(slot);
+    } else {
+      RunExecution(slot);
+    }
   }
   Retire(slot);
 }
@@ -97,6 +103,12 @@ Failure MapSlot(Pool* pool, Slot** slot) {
                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base < 0) return FailureIf(base, Step::kThread);
   auto* const bytes = static_cast<char*>(AddressIn(base));
+  const long shared = Call(SYS_mmap, bytes + kBelowSlot, kSlotPages, PROT_READ | PROT_WRITE,
+                           MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  if (shared < 0) {
+    (void)Call(SYS_munmap, bytes, kBelowSlot + kSlotPages);
+    return FailureIf(shared, Step::kThread);
+  }
   (void)Call(SYS_mprotect, bytes, kPage, PROT_NONE);
   (void)Call(SYS_mprotect, bytes + kPage + kChildStack, kPage, PROT_NONE);
   *slot = reinterpret_cast<Slot*>(bytes + kBelowSlot);
@@ -134,7 +146,8 @@ void NotifyMain(const Pool& pool) {
 
 bool IsSlotComing(const Pool& pool) {
   for (std::uint32_t i = 0; i < pool.slot_count; ++i) {
-    if (pool.slots[i]->serving && pool.slots[i]->sequence == 0) return true;
+    const Slot& slot = *pool.slots[i];
+    if (slot.serving && slot.sequence == 0 && slot.armed == 0) return true;
   }
   return false;
 }

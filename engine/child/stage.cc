@@ -148,6 +148,14 @@ Failure WriteMaps(int pid, const char* uid_map, const char* gid_map, std::uint32
   return WriteProcFile(pid, "gid_map", gid_map, Step::kGidMap);
 }
 
+// The files in /proc of a launcher that is dead or dying are root's, so that it looks as if this
+// host refused the maps. One that lives waits for them.
+bool HasDied(const Launcher& launcher) {
+  constexpr std::uint64_t kDyingNs = 10'000'000;
+  pollfd watched{launcher.pidfd, POLLIN, 0};
+  return Poll(&watched, 1, kDyingNs) > 0;
+}
+
 // The parent-death signal follows the engine's thread; the pidfd follows the engine.
 [[noreturn]] void StayWith(const Launcher& launcher) {
   Close(kSocketFd);  // So that the engine sees the launcher's end.
@@ -180,9 +188,13 @@ void RunStage(const char* uid_map, const char* gid_map, const char* flags_text) 
   const Launcher launcher = CloneLauncher(go, user_namespace);
   if (user_namespace) {
     const Failure failure = WriteMaps(launcher.pid, uid_map, gid_map, flags);
-    if (failure.failed()) FailStage(failure);
+    if (failure.failed()) {
+      FailStage(HasDied(launcher) ? Failure{Step::kCloneLauncher, ESRCH} : failure);
+    }
   }
-  (void)Call(SYS_write, go[1], "g", 1);
+  const long released = Call(SYS_write, go[1], "g", 1);
+  // One that is dead is seen below.
+  if (released < 0 && released != -EPIPE) FailStage(FailureIf(released, Step::kCloneLauncher));
   StayWith(launcher);
 }
 

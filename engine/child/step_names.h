@@ -34,6 +34,7 @@ inline constexpr NamedStep kStepNames[] = {
     {Step::kEnterHostView, "enter_host_view"},
     {Step::kOpenWorkspace, "open_workspace"},
     {Step::kOpenTmp, "open_tmp"},
+    {Step::kHostMount, "host_mount"},
     {Step::kEnterView, "enter_view"},
     {Step::kCloneSandbox, "clone_sandbox"},
     {Step::kSandboxUidMap, "sandbox_uid_map"},
@@ -44,9 +45,12 @@ inline constexpr NamedStep kStepNames[] = {
     {Step::kOpenProc, "open_proc"},
     {Step::kMountProc, "mount_proc"},
     {Step::kMountShm, "mount_shm"},
+    {Step::kMountStorage, "mount_storage"},
     {Step::kMountPts, "mount_pts"},
+    {Step::kOwnNames, "own_names"},
     {Step::kAttachWorkspace, "attach_workspace"},
     {Step::kAttachTmp, "attach_tmp"},
+    {Step::kAttachHostMounts, "attach_host_mounts"},
     {Step::kHostname, "hostname"},
     {Step::kLoopback, "loopback"},
     {Step::kKeyring, "keyring"},
@@ -66,14 +70,17 @@ inline constexpr NamedStep kStepNames[] = {
     {Step::kRlimit, "rlimit"},
     {Step::kChdir, "chdir"},
     {Step::kStdio, "stdio"},
+    {Step::kTerminal, "terminal"},
     {Step::kExec, "exec"},
+    {Step::kOpenInside, "open_inside"},
+    {Step::kArm, "arm"},
 };
 
 constexpr bool StepNamesAreInOrder() {
   for (std::size_t i = 0; i < std::size(kStepNames); ++i) {
     if (kStepNames[i].step != static_cast<Step>(i)) return false;
   }
-  return std::size(kStepNames) == static_cast<std::size_t>(Step::kExec) + 1;
+  return std::size(kStepNames) == static_cast<std::size_t>(Step::kArm) + 1;
 }
 static_assert(StepNamesAreInOrder());
 

@@ -43,13 +43,10 @@ struct SupervisorMemory {
   SandboxTable sandboxes;
 };
 
-void SendReply(const LauncherReply& reply, int fd = -1) {
-  (void)SendMessage(kSocketFd, &reply, sizeof reply, fd);  // A failure shows in the next poll.
-}
-
 void MustSucceed(const Failure& failure) {
   if (!failure.failed()) return;
-  SendReply(FailureReply(LauncherAnswer::kFailed, 0, failure));
+  const LauncherReply reply = FailureReply(LauncherAnswer::kFailed, 0, failure);
+  (void)SendMessage(kSocketFd, &reply, sizeof reply);
   ExitGroup(1);
 }
 
@@ -86,6 +83,7 @@ class Supervisor {
 
  private:
   void ReadConfig();
+  void SendReply(const LauncherReply& reply, int fd = -1);
   void ServeRequest();
   Failure Create(const Message& message, std::uint32_t sequence, int* pidfd);
   Failure Spawn(Birth* birth, std::uint32_t sequence, int* pidfd);
@@ -94,6 +92,7 @@ class Supervisor {
 
   SupervisorMemory& memory_;
   int child_ends_ = -1;
+  bool unheard_ = false;  ///< The engine waits for what could not be sent, or is gone.
 };
 
 // What it says is for a launcher: there is no view to build.
@@ -101,6 +100,10 @@ void Supervisor::ReadConfig() {
   Message message = ReceiveMessage(kSocketFd, memory_.message, sizeof memory_.message);
   if (message.gone()) ExitGroup(0);
   message.CloseFds();
+}
+
+void Supervisor::SendReply(const LauncherReply& reply, int fd) {
+  if (SendMessage(kSocketFd, &reply, sizeof reply, fd) < 0) unheard_ = true;
 }
 
 void Supervisor::Start() {
@@ -214,7 +217,7 @@ void Supervisor::End() {
 }
 
 void Supervisor::Serve() {
-  for (;;) {
+  while (!unheard_) {
     pollfd watched[] = {
         {kSocketFd, POLLIN, 0}, {kEnginePidfd, POLLIN, 0}, {child_ends_, POLLIN, 0}};
     (void)Poll(watched, 3, kNoTimeout);
@@ -222,6 +225,7 @@ void Supervisor::Serve() {
     if (watched[2].revents != 0) (void)ReapSome();
     if (watched[0].revents != 0) ServeRequest();
   }
+  End();
 }
 
 }  // namespace

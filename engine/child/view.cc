@@ -2,6 +2,7 @@
 
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -10,6 +11,7 @@
 #include "child/failure.h"
 #include "child/kernel_abi.h"
 #include "child/raw.h"
+#include "child/tree.h"
 #include "child/view_path.h"
 #include "child/wire.h"
 
@@ -52,11 +54,6 @@ class RecordReader {
 
 // ---- the root
 
-struct BuildRoot {
-  int fd;
-  bool own;  ///< The tmpfs made here, not a tree that took its place.
-};
-
 long MakeRootMount() {
   const long context = Call(SYS_fsopen, "tmpfs", kFsOpenCloexec);
   if (context < 0) return context;
@@ -72,20 +69,18 @@ long MakeRootMount() {
   return result;
 }
 
-long Attach(int tree, int directory, const char* target) {
-  const unsigned to_flags = target[0] == '\0' ? kMoveMountToEmptyPath : 0U;
-  return Call(SYS_move_mount, tree, "", directory, target, kMoveMountFromEmptyPath | to_flags);
-}
-
 // ---- the entries. Each returns 0 or a negative errno.
 
-long AddDirectory(int root, const Record& record) {
-  PathInView place;
-  if (const long result = place.Open(root, record.a); result < 0) return result;
+// What the helper's umask, 022, would take away.
+bool IsMasked(std::uint32_t mode) { return (mode & 0022U) != 0; }
+
+long AddDirectory(BuildRoot* root, const Record& record) {
+  PlaceInView& place = root->place;
+  if (const long result = place.Open(root->fd, record.a); result < 0) return result;
   const long made = Call(SYS_mkdirat, place.parent(), place.leaf(), record.entry.mode);
   if (made == -EEXIST) return 0;  // Made on the way to an earlier entry, or part of a bind.
-  if (made < 0) return made;
-  return Call(SYS_fchmodat, place.parent(), place.leaf(), record.entry.mode);  // Past the umask.
+  if (made < 0 || !IsMasked(record.entry.mode)) return made;
+  return Call(SYS_fchmodat, place.parent(), place.leaf(), record.entry.mode);
 }
 
 long WriteAll(int file, const char* bytes, std::size_t size) {
@@ -98,30 +93,30 @@ long WriteAll(int file, const char* bytes, std::size_t size) {
   return 0;
 }
 
-long AddFile(int root, const Record& record) {
-  PathInView place;
-  if (const long result = place.Open(root, record.a); result < 0) return result;
-  const long file = OpenAt(place.parent(), place.leaf(), O_WRONLY | O_CREAT | O_EXCL, 0600);
+long AddFile(BuildRoot* root, const Record& record) {
+  PlaceInView& place = root->place;
+  if (const long result = place.Open(root->fd, record.a); result < 0) return result;
+  const long file =
+      OpenAt(place.parent(), place.leaf(), O_WRONLY | O_CREAT | O_EXCL, record.entry.mode);
   if (file < 0) return file;
   long result = WriteAll(static_cast<int>(file), record.b, record.entry.bytes_b);
-  if (result >= 0) result = Call(SYS_fchmod, file, record.entry.mode);
+  if (result >= 0 && IsMasked(record.entry.mode)) {
+    result = Call(SYS_fchmod, file, record.entry.mode);
+  }
   Close(static_cast<int>(file));
   return result;
 }
 
-long AddSymlink(int root, const Record& record) {
-  PathInView place;
-  if (const long result = place.Open(root, record.a); result < 0) return result;
+long AddSymlink(BuildRoot* root, const Record& record) {
+  PlaceInView& place = root->place;
+  if (const long result = place.Open(root->fd, record.a); result < 0) return result;
   return Call(SYS_symlinkat, record.b, place.parent(), place.leaf());
 }
 
-long MakeMountPoint(int root, const char* path, bool directory) {
-  PathInView place;
-  if (const long result = place.Open(root, path); result < 0) return result;
+// In the place that has been opened.
+long MakeMountPoint(const PlaceInView& place, bool directory) {
   if (directory) return Call(SYS_mkdirat, place.parent(), place.leaf(), 0755);
-  const long file = OpenAt(place.parent(), place.leaf(), O_WRONLY | O_CREAT | O_EXCL, 0644);
-  if (file >= 0) Close(static_cast<int>(file));
-  return file;
+  return Call(SYS_mknodat, place.parent(), place.leaf(), S_IFREG | 0644, 0);
 }
 
 // The tree takes the place of the root that was being built, rather than lie on top of it: what is
@@ -130,26 +125,39 @@ long ReplaceRoot(int tree, BuildRoot* root) {
   if (const long result = Call(SYS_fchdir, root->fd); result < 0) return result;
   if (const long result = Call(SYS_umount2, ".", MNT_DETACH); result < 0) return result;
   if (const long result = Call(SYS_chdir, "/"); result < 0) return result;
-  if (const long result = Attach(tree, AT_FDCWD, "/"); result < 0) return result;
+  if (const long result = AttachTree(tree, AT_FDCWD, "/"); result < 0) return result;
   const long result = Call(SYS_dup3, tree, root->fd, O_CLOEXEC);
   root->own = false;
+  root->place.Forget();
   return result;
 }
 
+// What has just been made is no link, so it need not be looked up.
 long AttachInView(int tree, BuildRoot* root, const char* path, bool directory) {
   if (IsRoot(path)) return ReplaceRoot(tree, root);
-  const long made = MakeMountPoint(root->fd, path, directory);  // Failure shows in the next step.
+  const long placed = root->place.Open(root->fd, path);
+  const long made = placed < 0 ? placed : MakeMountPoint(root->place, directory);
+  if (made >= 0) {
+    return AttachTree(tree, root->place.parent(), root->place.leaf());
+  }
   const long target = OpenInView(root->fd, path);
-  if (target < 0) return made < 0 && made != -EEXIST ? made : target;
-  const long attached = Attach(tree, static_cast<int>(target), "");
+  if (target < 0) return made != -EEXIST ? made : target;
+  const long attached = AttachTree(tree, static_cast<int>(target), "");
   Close(static_cast<int>(target));
+  root->place.Forget();
   return attached;
 }
 
 bool IsMissing(long result) { return result == -ENOENT || result == -ENOTDIR; }
 
-long AddBind(BuildRoot* root, const Record& record) {
-  const long tree = CopyTree(record.b, record.entry.flags);
+long SourceOf(const ViewRecords& source, const Record& record) {
+  if ((record.entry.flags & kViewTree) == 0) return CopyTree(record.b, record.entry.flags);
+  if (record.entry.tree >= static_cast<std::uint32_t>(source.tree_count)) return -EBADMSG;
+  return source.trees[record.entry.tree];
+}
+
+long AddBind(BuildRoot* root, const ViewRecords& source, const Record& record) {
+  const long tree = SourceOf(source, record);
   if (IsMissing(tree) && (record.entry.flags & kViewOptional) != 0) return 0;
   if (tree < 0) return tree;
   const long directory = IsDirectory(static_cast<int>(tree));
@@ -181,35 +189,35 @@ long AddProc(BuildRoot* root, const Record& record, View* view) {
     Close(static_cast<int>(tree));
     return result;
   }
-  Close(view->proc);
+  if (view->proc >= 0) Close(view->proc);
   view->proc = static_cast<int>(tree);
   view->own_proc = true;
   return 0;
 }
 
-Failure AddEntry(BuildRoot* root, const Record& record, std::uint32_t index, View* view) {
+Failure AddEntry(BuildRoot* root, const ViewRecords& source, const Record& record,
+                 std::uint32_t index, View* view) {
   switch (record.entry.op) {
     case ViewOp::kDirectory:
-      return FailureIf(AddDirectory(root->fd, record), Step::kViewEntry, index);
+      return FailureIf(AddDirectory(root, record), Step::kViewEntry, index);
     case ViewOp::kFile:
-      return FailureIf(AddFile(root->fd, record), Step::kViewEntry, index);
+      return FailureIf(AddFile(root, record), Step::kViewEntry, index);
     case ViewOp::kSymlink:
-      return FailureIf(AddSymlink(root->fd, record), Step::kViewEntry, index);
+      return FailureIf(AddSymlink(root, record), Step::kViewEntry, index);
     case ViewOp::kBind:
-      return FailureIf(AddBind(root, record), Step::kViewEntry, index);
+      return FailureIf(AddBind(root, source, record), Step::kViewEntry, index);
     case ViewOp::kProc:
       return FailureIf(AddProc(root, record, view), Step::kViewProc, index);
   }
   return {Step::kViewEntry, EINVAL, index};
 }
 
-Failure AddEntries(BuildRoot* root, const void* records, std::size_t bytes, std::uint32_t count,
-                   View* view) {
-  RecordReader reader(records, bytes);
-  for (std::uint32_t index = 0; index < count; ++index) {
+Failure AddEntries(BuildRoot* root, const ViewRecords& source, View* view) {
+  RecordReader reader(source.bytes, source.size);
+  for (std::uint32_t index = 0; index < source.count; ++index) {
     Record record;
     if (!reader.Next(&record)) return {Step::kViewEntry, EBADMSG, index};
-    const Failure failure = AddEntry(root, record, index, view);
+    const Failure failure = AddEntry(root, source, record, index, view);
     if (failure.failed()) return failure;
   }
   return kSuccess;
@@ -232,28 +240,31 @@ Failure EnterRoot(int root) {
 
 // The new root is stacked on the old "/": a process keeps the root it has, so while the view is
 // being built every host path can still be named, and none is hidden by the view.
-Failure MakeRoot(const void* records, std::size_t bytes, std::uint32_t count, View* view,
-                 BuildRoot* root) {
+Failure BeginRoot(BuildRoot* root) {
   const long made = MakeRootMount();
   if (made < 0) return FailureIf(made, Step::kViewRoot);
-  *root = {static_cast<int>(made), true};
-  if (const long result = Attach(root->fd, AT_FDCWD, "/"); result < 0) {
-    return FailureIf(result, Step::kViewRoot);
-  }
-  const Failure added = AddEntries(root, records, bytes, count, view);
-  if (added.failed() || !root->own) return added;
+  root->fd = static_cast<int>(made);
+  return FailureIf(AttachTree(root->fd, AT_FDCWD, "/"), Step::kViewRoot);
+}
+
+Failure FinishRoot(BuildRoot* root) {
+  if (!root->own) return kSuccess;
   const MountAttributes read_only{kMountAttrReadOnly, 0, 0, 0};
   return FailureIf(
       Call(SYS_mount_setattr, root->fd, "", AT_EMPTY_PATH, &read_only, sizeof read_only),
       Step::kViewRoot);
 }
 
+Failure MakeRoot(const ViewRecords& source, View* view, BuildRoot* root) {
+  const Failure begun = BeginRoot(root);
+  if (begun.failed()) return begun;
+  const Failure added = AddEntries(root, source, view);
+  return added.failed() ? added : FinishRoot(root);
+}
+
 // Whoever enters a mount namespace gets what was mounted last on its "/": were anything of the host
 // left there, every sandbox would see it. So that is looked at, not assumed.
-Failure CheckRoot(const View& view, int root) {
-  if (const long result = Call(SYS_setns, view.namespace_fd, CLONE_NEWNS); result < 0) {
-    return FailureIf(result, Step::kPivotRoot);
-  }
+Failure CheckRoot(int root) {
   StatxMount expected{};
   StatxMount found{};
   const long first = Call(SYS_statx, root, "", AT_EMPTY_PATH, kStatxMountId, &expected);
@@ -282,29 +293,13 @@ Failure SeparateFromHost(View* view) {
 
 }  // namespace
 
-long AttachTree(int tree, const char* target) { return Attach(tree, AT_FDCWD, target); }
-
-long CopyTree(const char* path, std::uint32_t flags) {
-  const unsigned recursive = (flags & kViewRecursive) != 0 ? unsigned{AT_RECURSIVE} : 0U;
-  const long tree = Call(SYS_open_tree, AT_FDCWD, path, kOpenTreeClone | O_CLOEXEC | recursive);
-  if (tree < 0) return tree;
-  MountAttributes attributes{kMountAttrNoSuid, 0, MS_PRIVATE, 0};
-  if ((flags & kViewDevice) == 0) attributes.set |= kMountAttrNoDev;
-  if ((flags & kViewWritable) == 0) attributes.set |= kMountAttrReadOnly;
-  const long result = Call(SYS_mount_setattr, tree, "", unsigned{AT_EMPTY_PATH} | recursive,
-                           &attributes, sizeof attributes);
-  if (result >= 0) return tree;
-  Close(static_cast<int>(tree));
-  return result;
-}
-
-Failure BuildView(const void* records, std::size_t bytes, std::uint32_t count, View* view) {
+Failure BuildView(const ViewRecords& source, View* view) {
   const Failure separated = SeparateFromHost(view);
   if (separated.failed()) return separated;
   // "self" must be looked up through the host's proc: the launcher's own may not be in the view.
   const int host_proc = static_cast<int>(Call(SYS_fcntl, view->proc, F_DUPFD_CLOEXEC, 0));
   BuildRoot root;
-  const Failure made = MakeRoot(records, bytes, count, view, &root);
+  const Failure made = MakeRoot(source, view, &root);
   if (made.failed()) return made;
   const Failure entered = EnterRoot(root.fd);
   if (entered.failed()) return entered;
@@ -312,8 +307,31 @@ Failure BuildView(const void* records, std::size_t bytes, std::uint32_t count, V
   Close(host_proc);
   if (here < 0) return FailureIf(here, Step::kPivotRoot);
   view->namespace_fd = static_cast<int>(here);
-  const Failure checked = CheckRoot(*view, root.fd);
+  if (const long result = Call(SYS_setns, here, CLONE_NEWNS); result < 0) {
+    return FailureIf(result, Step::kPivotRoot);
+  }
+  const Failure checked = CheckRoot(root.fd);
   Close(root.fd);
+  return checked;
+}
+
+Failure OwnView::Begin() { return BeginRoot(&root_); }
+
+Failure OwnView::Add(const ViewRecords& source) {
+  View view;
+  const Failure added = AddEntries(&root_, source, &view);
+  if (view.proc >= 0) Close(view.proc);
+  return added;
+}
+
+Failure OwnView::Finish() {
+  const Failure finished = FinishRoot(&root_);
+  if (finished.failed()) return finished;
+  const Failure entered = EnterRoot(root_.fd);
+  if (entered.failed()) return entered;
+  const Failure checked = CheckRoot(root_.fd);
+  root_.place.Forget();
+  Close(root_.fd);
   return checked;
 }
 

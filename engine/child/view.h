@@ -1,10 +1,12 @@
-// The file tree that sandboxes see, built once by the launcher from the engine's records.
+// The file tree that sandboxes see, built from the engine's records: once by the launcher for all
+// of its sandboxes, or by the init of a direct sandbox for itself.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "child/failure.h"
+#include "child/view_path.h"
 
 namespace palmshed::child {
 
@@ -17,15 +19,37 @@ struct View {
   bool own_proc = false;  ///< `proc` shows the launcher's pid namespace, else the host's.
 };
 
+/// The root that is being filled.
+struct BuildRoot {
+  int fd = -1;
+  bool own = true;  ///< The tmpfs made for it, not a tree that took its place.
+  PlaceInView place;
+};
+
+/// What a view is made of: `count` ViewEntry records as they came, and the descriptors that came
+/// with them. Each of those that a record speaks of is closed on the way.
+struct ViewRecords {
+  const void* bytes = nullptr;
+  std::size_t size = 0;
+  std::uint32_t count = 0;
+  const int* trees = nullptr;
+  int tree_count = 0;
+};
+
 /// Leaves the caller in the view, with the host's tree unreachable but through `host_namespace`.
-/// `records` are `count` ViewEntry records as they came.
-Failure BuildView(const void* records, std::size_t bytes, std::uint32_t count, View* view);
+Failure BuildView(const ViewRecords& source, View* view);
 
-/// move_mount(2) of a detached tree onto a directory or file given by path.
-long AttachTree(int tree, const char* target);
+/// Makes the caller's own mount namespace the view, for nobody else, as its records come in. The
+/// namespace must have come with a user namespace: then nothing of it gets back to the host.
+class OwnView {
+ public:
+  Failure Begin();
+  Failure Add(const ViewRecords& source);
+  /// Leaves the caller in it; the host's tree is gone from the namespace.
+  Failure Finish();
 
-/// open_tree(2): a detached copy of what is at `path`, without set-user-ID programs and devices
-/// (the latter unless `flags`, as of ViewEntry, say so), out of reach of the host's later mounts.
-long CopyTree(const char* path, std::uint32_t flags);
+ private:
+  BuildRoot root_;
+};
 
 }  // namespace palmshed::child

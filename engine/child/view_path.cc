@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 
 #include "child/kernel_abi.h"
@@ -49,19 +50,30 @@ long OpenInView(int root, const char* path) {
   return Call(SYS_openat2, root, path, &how, sizeof how);
 }
 
-PathInView::~PathInView() {
+PlaceInView::~PlaceInView() { Forget(); }
+
+void PlaceInView::Forget() {
   if (parent_ >= 0) Close(parent_);
+  parent_ = -1;
 }
 
-long PathInView::Open(int root, const char* path) {
-  const size_t size = strnlen(path, sizeof path_);  // NOLINT(misc-include-cleaner): <cstring>
+bool PlaceInView::HoldsParent(const char* path, std::size_t length) const {
+  return parent_ >= 0 && std::memcmp(path_, path, length) == 0 && path_[length] == '\0';
+}
+
+long PlaceInView::Open(int root, const char* path) {
+  const std::size_t size = strnlen(path, sizeof path_);  // NOLINT(misc-include-cleaner): <cstring>
   if (size == sizeof path_) return -ENAMETOOLONG;
   if (path[0] != '/') return -EINVAL;
-  for (size_t i = 0; i <= size; ++i) path_[i] = path[i];
-  char* const slash = strrchr(path_, '/');
-  leaf_ = slash + 1;
-  if (*leaf_ == '\0') return -EINVAL;
-  *slash = '\0';
+  const char* const slash = strrchr(path, '/');
+  if (slash[1] == '\0') return -EINVAL;
+  const auto length = static_cast<std::size_t>(slash - path);
+  const bool same = HoldsParent(path, length);
+  std::memcpy(path_, path, size + 1);
+  path_[length] = '\0';
+  leaf_ = path_ + length + 1;
+  if (same) return 0;
+  Forget();
   const long parent = MakeDirectories(root, path_);
   if (parent < 0) return parent;
   parent_ = static_cast<int>(parent);

@@ -3,6 +3,8 @@
 
 #include <limits.h>
 
+#include <cstddef>
+
 namespace palmshed::child {
 
 bool IsRoot(const char* path);
@@ -14,22 +16,27 @@ long IsDirectory(int fd);
 long OpenInView(int root, const char* path);
 
 /// Where a new entry goes: the directory that holds it, made where it is missing, and its name.
-class PathInView {
+/// Entries mostly follow each other in one directory, so the last one stays open.
+class PlaceInView {
  public:
-  PathInView() = default;
-  PathInView(const PathInView&) = delete;
-  PathInView& operator=(const PathInView&) = delete;
-  ~PathInView();
+  PlaceInView() = default;
+  PlaceInView(const PlaceInView&) = delete;
+  PlaceInView& operator=(const PlaceInView&) = delete;
+  ~PlaceInView();
 
   /// 0 or a negative errno; EINVAL for a relative path and for "/".
   long Open(int root, const char* path);
+  /// Something has been mounted: paths may lead elsewhere now.
+  void Forget();
   int parent() const { return parent_; }
   const char* leaf() const { return leaf_; }
 
  private:
+  bool HoldsParent(const char* path, std::size_t length) const;
+
   int parent_ = -1;
   const char* leaf_ = nullptr;
-  char path_[PATH_MAX];
+  char path_[PATH_MAX];  ///< Of the parent, ended by NUL, then the leaf.
 };
 
 }  // namespace palmshed::child

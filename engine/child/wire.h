@@ -13,6 +13,9 @@
 //     | <------------------------------------------- InitReady ----- |
 //     | -- ExecRequest, stdio -------------------------------------> |
 //     | <------------------------------------------- ExecEnded ----- |
+//
+// A direct sandbox has no launcher: the engine clones its init, which makes its view while the
+// engine is still sending it.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +25,16 @@ namespace palmshed::child {
 
 // Descriptors that the helper is started with.
 inline constexpr int kSocketFd = 3;     ///< stage, launcher: the engine; sandbox: its own socket.
-inline constexpr int kEnginePidfd = 4;  ///< stage, launcher: pidfd of the engine.
+inline constexpr int kEnginePidfd = 4;  ///< stage, launcher, direct sandbox: pidfd of the engine.
 inline constexpr int kHelperFd = 5;     ///< stage, launcher: the helper itself, for execveat.
 inline constexpr int kWorkspaceTreeFd = 4;  ///< sandbox: detached mount of the workspace.
 inline constexpr int kTmpTreeFd = 5;        ///< sandbox: detached mount of /tmp.
+inline constexpr int kHostTreesFd = 6;      ///< sandbox: the first of those of host mounts.
+inline constexpr int kMaxHostMounts = 64;   ///< Of a sandbox.
 
 inline constexpr std::uint32_t kInsideUid = 1000;        ///< uid and gid inside a user namespace.
 inline constexpr std::uint32_t kMaxMessage = 64 * 1024;  ///< Largest message, payload included.
+inline constexpr int kMaxFds = 128;                      ///< Of one message.
 inline constexpr int kMaxRlimits = 16;
 inline constexpr char kNewgidmap[] = "/usr/bin/newgidmap";
 
@@ -52,6 +58,7 @@ enum class Step : std::uint32_t {
   kEnterHostView,
   kOpenWorkspace,
   kOpenTmp,
+  kHostMount,  ///< `detail` is the index of the mount.
   kEnterView,
   kCloneSandbox,
   kSandboxUidMap,
@@ -62,9 +69,12 @@ enum class Step : std::uint32_t {
   kOpenProc,  ///< Without namespaces: the host's list of processes.
   kMountProc,
   kMountShm,
+  kMountStorage,
   kMountPts,
+  kOwnNames,
   kAttachWorkspace,
   kAttachTmp,
+  kAttachHostMounts,  ///< `detail` is the index of the entry.
   kHostname,
   kLoopback,
   kKeyring,
@@ -84,7 +94,10 @@ enum class Step : std::uint32_t {
   kRlimit,
   kChdir,
   kStdio,
+  kTerminal,
   kExec,
+  kOpenInside,
+  kArm,  ///< The child that should have waited is not there.
 };
 
 // ---- stage: argv = {"palmshed-init", "stage", uid_map, gid_map, flags}
@@ -123,6 +136,7 @@ inline constexpr std::uint32_t kViewWritable =
 inline constexpr std::uint32_t kViewRecursive = 2;  ///< kBind: with the mounts below.
 inline constexpr std::uint32_t kViewOptional = 4;   ///< kBind: skipped where the source is missing.
 inline constexpr std::uint32_t kViewDevice = 8;     ///< kBind: keeps device nodes usable.
+inline constexpr std::uint32_t kViewTree = 16;      ///< kBind: `tree` is what to show, ready made.
 
 // A record: this struct, then a, NUL, b, NUL, then padding to a multiple of 8. Every bind is
 // nosuid, and nodev unless kViewDevice.
@@ -132,18 +146,23 @@ struct ViewEntry {
   std::uint32_t mode;     ///< Permission bits of what is made.
   std::uint32_t bytes_a;  ///< Without the NUL.
   std::uint32_t bytes_b;  ///< Without the NUL.
-  std::uint32_t reserved;
+  std::uint32_t tree;     ///< kViewTree: which of the message's descriptors, a detached mount.
 };
 
 enum class LauncherOp : std::uint32_t { kCreate = 1 };
 enum class LauncherAnswer : std::uint32_t { kReady = 1, kFailed, kCreated, kCreateFailed, kDied };
 
-// engine -> launcher. Descriptors: the init's socket. Strings: workspace, tmp (host paths).
+inline constexpr char kHostMountReadOnly = 'r';
+inline constexpr char kHostMountWritable = 'w';
+
+// engine -> launcher. Descriptors: the init's socket; then, where they are no directories of the
+// host, detached mounts of workspace and tmp; then what is to be shown, as the engine holds it.
+// Strings: workspace, tmp (host paths); for each host mount a letter and its path, without links.
 struct CreateRequest {
   LauncherOp op;
   std::uint32_t sequence;
-  std::uint32_t uid;  ///< Host uid (and gid) of the sandbox; used with kLauncherRoot.
-  std::uint32_t reserved;
+  std::uint32_t uid;          ///< Host uid (and gid) of the sandbox; used with kLauncherRoot.
+  std::uint32_t host_mounts;  ///< How many.
 };
 
 // launcher -> engine; kCreated carries the pidfd of init.
@@ -157,11 +176,17 @@ struct LauncherReply {
   std::uint64_t stamps[6];   ///< CLOCK_MONOTONIC ns at the boundaries of the steps, for --timings.
 };
 
-// ---- sandbox init
+// ---- sandbox init: argv = {"palmshed-init", "sandbox"}, or {"palmshed-init", "direct", options},
+// where options are letters:
+inline constexpr char kDirectOwnNetwork = 'n';  ///< It has a network namespace: lo comes up.
+inline constexpr char kDirectDropGroups = 'g';  ///< The engine is root.
+
 inline constexpr std::uint32_t kInitLoopback = 1;     ///< Bring the namespace's lo up.
 inline constexpr std::uint32_t kInitNoProc = 2;       ///< degraded: proc
 inline constexpr std::uint32_t kInitSignalScope = 4;  ///< Landlock ABI >= 6: a scope per execution.
-inline constexpr std::uint32_t kInitFiltered = 8;  ///< No namespaces: Landlock and seccomp alone.
+inline constexpr std::uint32_t kInitFiltered = 8;   ///< No namespaces: Landlock and seccomp alone.
+inline constexpr std::uint32_t kInitDirect = 16;    ///< Has made its view from ViewPart messages.
+inline constexpr std::uint32_t kInitOwnNames = 32;  ///< Put its uid into /etc/passwd and group.
 
 struct LandlockRule {
   std::uint64_t access;
@@ -176,39 +201,88 @@ struct Rlimit {
   std::uint64_t hard;
 };
 
-// engine -> init, first message. Descriptors: lock files, kept open as long as init lives.
-// Then: `filter_instructions` sock_filter structs, then per rule a LandlockRule, path, NUL, padding
-// to a multiple of 8.
+enum class InitOp : std::uint32_t { kExec = 1, kKill, kOpen, kView, kConfig, kArm, kDisarm };
+enum class InitAnswer : std::uint32_t { kReady = 1, kFailed, kEnded, kOpened, kArmed, kDisarmed };
+
+// engine -> direct init, any number of them before its InitConfig: `entries` ViewEntry records
+// follow. Descriptors: the detached mounts that they speak of. The view has /proc, /tmp and
+// /workspace in it.
+struct ViewPart {
+  InitOp op;
+  std::uint32_t entries;
+};
+
+// engine -> init. Descriptors: lock files, kept open as long as init lives. Then:
+// `filter_instructions` sock_filter structs, then `host_mount_bytes` of ViewEntry records for the
+// host mounts, then per rule a LandlockRule, path, NUL, padding to a multiple of 8.
 struct InitConfig {
+  InitOp op;
   std::uint32_t flags;
   std::uint32_t filter_instructions;
   std::uint32_t rules;
   std::uint32_t rlimit_count;
+  std::uint32_t host_mounts;  ///< How many ViewEntry records.
+  std::uint64_t host_mount_bytes;
   std::uint64_t handled_fs;  ///< 0 with handled_net and scoped 0: no Landlock.
   std::uint64_t handled_net;
   std::uint64_t scoped;
   std::uint64_t shm_bytes;      ///< Size of /dev/shm.
+  std::uint64_t storage_bytes;  ///< Of a tmpfs that workspace and tmp are on; 0: as they came.
+  std::uint64_t storage_inodes;
   Rlimit rlimits[kMaxRlimits];  ///< Set in each workload.
 };
 
-enum class InitOp : std::uint32_t { kExec = 1, kKill, kWorkspace };
-enum class InitAnswer : std::uint32_t { kReady = 1, kFailed, kEnded, kWorkspace };
-
 // Descriptors, in this order: stdin if kExecStdin, stdout, stderr, then a memfd holding the payload
-// if kExecPayloadInFile.
+// if kExecPayloadInFile. With kExecTerminal one socket takes the place of the first three
+// (terminal.h).
 inline constexpr std::uint32_t kExecStdin = 1;  ///< Else the sandbox's own /dev/null.
 inline constexpr std::uint32_t kExecPayloadInFile = 2;
+inline constexpr std::uint32_t kExecTerminal = 4;
+inline constexpr std::uint32_t kExecWait = 8;     ///< It ends when all of its processes have.
+inline constexpr std::uint32_t kExecDetach = 16;  ///< What its main process leaves stays.
+inline constexpr int kMaxExecFds = 4;
 
+// With `armed`, that child becomes the program or bears it (ArmRequest); else it is a new one.
+// Limits of zero: none.
+//
 // Payload: `paths` strings (what to try to execute, in order, as execvp(3) would), `argc` strings,
 // `envc` strings, then the working directory (absolute, inside).
 struct ExecRequest {
   InitOp op;
   std::uint32_t sequence;  ///< Unique in the life of a sandbox, never 0.
   std::uint32_t flags;
+  std::uint32_t armed;
   std::uint32_t paths;
   std::uint32_t argc;
   std::uint32_t envc;
+  std::uint16_t terminal_rows;  ///< With kExecTerminal, as the next.
+  std::uint16_t terminal_columns;
+  std::uint64_t file_bytes;   ///< RLIMIT_FSIZE
+  std::uint64_t cpu_seconds;  ///< RLIMIT_CPU
+  std::uint64_t processes;    ///< RLIMIT_NPROC, without those of init.
   std::uint64_t payload_bytes;
+};
+
+/// What a waiting child does when its program comes.
+enum class ChildRole : std::uint32_t {
+  kBecomesProgram,
+  kBearsProgram,  ///< One after another; the first of them only then.
+  kBearsAtOnce,   ///< Each before it is wanted.
+};
+
+// kArm: makes a child that waits for its program, so that the engine can put it where its limits
+// are enforced. The answer kArmed carries its pidfd, or the step that failed. kDisarm: ends it. The
+// answer kDisarmed says that it is gone and has become no program, for whatever reason, perhaps
+// with no kArmed before.
+//
+// Of a child that bears, kArmed carries a socket too: an ExecRequest that comes there reaches it
+// without a detour over init. One that comes to init is passed on; the answer kEnded then carries
+// the socket again, if the child waits again. When such a child is gone, what it was given and no
+// kEnded has answered was never started.
+struct ArmRequest {
+  InitOp op;
+  std::uint32_t sequence;  ///< Of the same count as those of executions.
+  ChildRole role;
 };
 
 // Sends a signal to the main process of an execution, or to all of its processes. Unknown and ended
@@ -218,17 +292,26 @@ struct KillRequest {
   std::uint32_t sequence;
   std::int32_t signal;
   std::uint32_t all;
+  std::uint32_t armed;  ///< As of its ExecRequest.
 };
 
-// Asks for a descriptor of the workspace, opened inside.
-struct WorkspaceRequest {
+enum class Inside : std::uint32_t {
+  kWorkspace = 1,
+  kSysvSegments,  ///< /proc/sysvipc/shm, which shows the segments of whoever opens it.
+  kTcpSockets,    ///< /proc/net/tcp, those of the network namespace of whoever opens it.
+  kTcp6Sockets,   ///< /proc/net/tcp6
+};
+
+// Asks for a descriptor of something that looks as it does inside only when it is opened there.
+struct OpenRequest {
   InitOp op;
   std::uint32_t sequence;
+  Inside what;
 };
 
 enum class EndKind : std::uint32_t { kExited = 1, kStartupFailed };
 
-// init -> engine. kWorkspace carries the descriptor (or step/sys_errno).
+// init -> engine. kOpened carries the descriptor (or step/sys_errno).
 struct InitReply {
   InitAnswer answer;
   std::uint32_t sequence;
@@ -238,15 +321,19 @@ struct InitReply {
   EndKind kind;
   std::int32_t wait_status;
   std::uint32_t killed_leftovers;  ///< 1 when processes were left running and were killed.
+  std::uint32_t waits_again;       ///< kEnded: 1 when the child that bore it waits for the next.
+  std::uint32_t left_running;      ///< kEnded: 1 when there will be another answer, once what the
+                                   ///< main process has left running is gone too.
   std::uint64_t cpu_ns;            ///< User and system time of the execution as far as reaped.
   std::uint64_t max_rss_bytes;     ///< Largest resident set of one process.
   std::uint64_t started_ns;        ///< CLOCK_MONOTONIC when the program was executed.
   std::uint64_t ended_ns;          ///< CLOCK_MONOTONIC when it was reaped.
-  std::uint64_t stamps[10];        ///< kReady: CLOCK_MONOTONIC ns at the boundaries of the steps.
+  std::uint64_t stamps[15];        ///< kReady: CLOCK_MONOTONIC ns at the boundaries of the steps.
 };
 
 static_assert(std::is_trivially_copyable_v<LauncherConfig> && sizeof(LauncherConfig) % 8 == 0);
 static_assert(std::is_trivially_copyable_v<ViewEntry> && sizeof(ViewEntry) % 8 == 0);
+static_assert(std::is_trivially_copyable_v<ViewPart> && sizeof(ViewPart) % 8 == 0);
 static_assert(std::is_trivially_copyable_v<InitConfig> && sizeof(InitConfig) % 8 == 0);
 static_assert(std::is_trivially_copyable_v<ExecRequest> && sizeof(ExecRequest) % 8 == 0);
 static_assert(std::is_trivially_copyable_v<InitReply>);

@@ -9,6 +9,7 @@
 
 #include "child/failure.h"
 #include "child/raw.h"
+#include "child/terminal.h"
 #include "child/wire.h"
 
 namespace palmshed::child {
@@ -32,13 +33,19 @@ Failure SetLimit(std::uint32_t resource, std::uint64_t soft, std::uint64_t hard)
   return FailureIf(Call(SYS_prlimit64, 0, resource, &limit, nullptr), Step::kRlimit, resource);
 }
 
-Failure SetLimits(const WorkloadPlan& plan) {
-  for (std::uint32_t i = 0; i < plan.rlimit_count; ++i) {
-    const Rlimit& limit = plan.rlimits[i];
-    const Failure failure = SetLimit(limit.resource, limit.soft, limit.hard);
+Failure SetOwnLimits(const WorkloadPlan& plan) {
+  const struct {
+    std::uint32_t resource;
+    std::uint64_t value;
+  } own[] = {{RLIMIT_FSIZE, plan.file_bytes},
+             {RLIMIT_CPU, plan.cpu_seconds},
+             {RLIMIT_NPROC, plan.processes},
+             {RLIMIT_RTTIME, plan.mark}};
+  for (const auto& [resource, value] : own) {
+    const Failure failure = value == 0 ? kSuccess : SetLimit(resource, value, value);
     if (failure.failed()) return failure;
   }
-  return plan.mark == 0 ? kSuccess : SetLimit(RLIMIT_RTTIME, plan.mark, plan.mark);
+  return kSuccess;
 }
 
 // Returns only when it failed.
@@ -75,12 +82,13 @@ Failure ExecuteFirst(const WorkloadPlan& plan) {
 
 // Dispositions are standard: init has no handlers and ignores nothing.
 Failure BecomeWorkload(const WorkloadPlan& plan) {
-  (void)Call(SYS_setsid);
-  const Failure connected = ConnectStdio(plan);
+  const Failure settled = plan.settled ? kSuccess : SettleWorkload(plan.rlimits, plan.rlimit_count);
+  if (settled.failed()) return settled;
+  const Failure connected = plan.terminal.asked ? TakeTerminal(plan.terminal) : ConnectStdio(plan);
   if (connected.failed()) return connected;
   const long entered = Call(SYS_chdir, plan.directory);
   if (entered < 0) return FailureIf(entered, Step::kChdir);
-  const Failure limited = SetLimits(plan);
+  const Failure limited = SetOwnLimits(plan);
   if (limited.failed()) return limited;
   const long closed = Call(SYS_close_range, 3, ~0U, 0);
   if (closed < 0) return FailureIf(closed, Step::kStdio);
@@ -90,6 +98,15 @@ Failure BecomeWorkload(const WorkloadPlan& plan) {
 }
 
 }  // namespace
+
+Failure SettleWorkload(const Rlimit* rlimits, std::uint32_t count) {
+  (void)Call(SYS_setsid);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Failure failure = SetLimit(rlimits[i].resource, rlimits[i].soft, rlimits[i].hard);
+    if (failure.failed()) return failure;
+  }
+  return kSuccess;
+}
 
 void BecomeWorkloadInChild(void* shared) {
   auto* const plan = static_cast<WorkloadPlan*>(shared);

@@ -143,7 +143,11 @@ class Line {
 class SearchPlan {
  public:
   explicit SearchPlan(const std::vector<Interval>& line)
-      : line_(line), size_(line.size()), best_(size_ * size_) {
+      : line_(line),
+        size_(line.size()),
+        best_(size_ * size_),
+        by_first_(size_ * size_),
+        by_last_(size_ * size_) {
     for (std::size_t length = 1; length <= size_; ++length) {
       for (std::size_t from = 0; from + length <= size_; ++from) Choose(from, from + length - 1);
     }
@@ -170,12 +174,16 @@ class SearchPlan {
 
   void Choose(std::size_t from, std::size_t to) {
     Step best = Chain(from, to);
-    for (std::size_t split = from + 1; split <= to; ++split) {
-      const std::uint32_t cost = Join(At(from, split - 1).cost, At(split, to).cost);
+    const std::uint32_t* const low = by_first_.data() + from * size_ + from;
+    const std::uint32_t* const high = by_last_.data() + to * size_ + from + 1;
+    for (std::size_t i = 0; i < to - from; ++i) {
+      const std::uint32_t cost = Join(low[i], high[i]);
       if (cost >= best.cost) continue;
-      best = {.cost = cost, .split = static_cast<std::uint32_t>(split), .background = nullptr};
+      best = {.cost = cost, .split = static_cast<std::uint32_t>(from + 1 + i)};
     }
     best_[from * size_ + to] = best;
+    by_first_[from * size_ + to] = best.cost;
+    by_last_[to * size_ + from] = best.cost;
   }
 
   // The cost is kUnknown where no chain is short enough.
@@ -202,6 +210,9 @@ class SearchPlan {
   const std::vector<Interval>& line_;
   std::size_t size_;
   std::vector<Step> best_;
+  // The costs once more, so that both sides of all splits of a stretch lie in a row.
+  std::vector<std::uint32_t> by_first_;
+  std::vector<std::uint32_t> by_last_;
 };
 
 class Compiler {

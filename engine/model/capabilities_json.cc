@@ -8,6 +8,7 @@
 #include "model/print.h"
 #include "palmshed/capabilities.h"
 #include "palmshed/json.h"
+#include "palmshed/options.h"
 
 namespace palmshed {
 namespace {
@@ -44,8 +45,15 @@ std::string ToJson(const Capabilities& capabilities) {
   model::PutTextIfAny(out, "hostLoopback", capabilities.host_loopback);
   model::PutTextIfAny(out, "supplementaryGroups", capabilities.supplementary_groups);
   out["pids"] = capabilities.pids_limits;
+  model::PutTextIfAny(out, "pidsScope", capabilities.pids_scope);
   out["diskQuota"] = capabilities.disk_quota;
   out["tty"] = capabilities.tty;
+  out["mounts"] = capabilities.mounts;
+  model::PutTextIfAny(out, "memoryEnforcement", capabilities.memory_enforcement);
+  model::PutTextIfAny(out, "cpuTimeEnforcement", capabilities.cpu_time_enforcement);
+  json::array storage;
+  for (const Storage kind : capabilities.storage) storage.emplace_back(model::Spell(kind));
+  out["storage"] = std::move(storage);
   json::array controls;
   for (const Control& control : capabilities.controls) controls.emplace_back(Print(control));
   out["controls"] = std::move(controls);

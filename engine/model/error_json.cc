@@ -1,7 +1,9 @@
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 #include <string>
+#include <string_view>
 
+#include "model/names.h"
 #include "model/print.h"
 #include "palmshed/error.h"
 #include "palmshed/json.h"
@@ -17,6 +19,12 @@ std::string ToJson(const Error& error) {
   model::PutTextIfAny(out, "op", error.op);
   model::PutTextIfAny(out, "remedy", error.remedy);
   if (error.sys_errno != 0) out["errno"] = error.sys_errno;
+  if (const std::string_view resource = model::ResourceOf(error.code); !resource.empty()) {
+    model::PutText(out, "resource", resource);
+    model::PutIfKnown(out, "limit", error.limit);
+    model::PutIfKnown(out, "observed", error.observed);
+    out["recoverable"] = true;
+  }
   return boost::json::serialize(out);
 }
 

@@ -120,6 +120,13 @@ std::span<const Spelling<Support>> Spellings() {
   return kSupports;
 }
 
+std::string_view ResourceOf(ErrorCode code) {
+  if (code == ErrorCode::kCpuExceeded) return "cpu";
+  if (code == ErrorCode::kOomExceeded) return "memory";
+  if (code == ErrorCode::kDiskQuotaExceeded) return "disk";
+  return {};
+}
+
 }  // namespace model
 
 inline namespace v1 {

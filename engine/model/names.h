@@ -69,6 +69,9 @@ std::optional<E> FromName(std::string_view name) {
   return std::nullopt;
 }
 
+/// The resource whose limit an error code stands for: "cpu", "memory" or "disk"; else empty.
+std::string_view ResourceOf(ErrorCode code);
+
 /// `"disabled", "allow" or "proxy"`, for error messages.
 template <class E>
 std::string Choices() {

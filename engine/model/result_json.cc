@@ -7,8 +7,11 @@
 #include <system_error>
 #include <utility>
 
+#include "model/names.h"
 #include "model/print.h"
+#include "palmshed/error.h"
 #include "palmshed/json.h"
+#include "palmshed/options.h"
 #include "palmshed/result.h"
 #include "palmshed/version.h"
 
@@ -64,34 +67,30 @@ ExecMetadata MetadataOf(const ExecResult& result) {
 }
 
 // The resource whose limit ended the run; empty for every other cause.
-std::string_view ResourceOf(Cause cause) {
-  switch (cause) {
-    case Cause::kCpuTime:
-      return "cpu";
-    case Cause::kMemory:
-      return "memory";
-    case Cause::kDisk:
-      return "disk";
-    case Cause::kExited:
-    case Cause::kSignaled:
-    case Cause::kWallTimeout:
-    case Cause::kPids:
-    case Cause::kCancelled:
-    case Cause::kStartupFailed:
-    case Cause::kBackendLost:
-    case Cause::kInternal:
-      return {};
-  }
-  return {};
+std::string_view ResourceOf(const ExecResult& result) {
+  const auto code = model::FromName<ErrorCode>(result.error_code());
+  return code ? model::ResourceOf(*code) : std::string_view();
 }
 
 std::string MessageOf(const ExecResult& result) {
   const Termination& termination = result.termination;
-  const std::string_view resource = ResourceOf(termination.cause);
+  const std::string_view resource = ResourceOf(result);
   if (!resource.empty()) return "The execution exceeded its " + std::string(resource) + " limit.";
   if (termination.cause != Cause::kStartupFailed) return "The sandbox was lost.";
   const std::string reason = std::generic_category().message(termination.sys_errno.value_or(0));
   return "The program could not be started: " + termination.stage + ": " + reason + ".";
+}
+
+json::array Print(const std::vector<Mount>& mounts) {
+  json::array out;
+  for (const Mount& mount : mounts) {
+    json::object one;
+    model::PutText(one, "source", mount.source);
+    model::PutText(one, "target", mount.target);
+    one["readOnly"] = mount.read_only;
+    out.emplace_back(std::move(one));
+  }
+  return out;
 }
 
 // What an SDK raises for this result; absent when the error code is empty.
@@ -100,7 +99,7 @@ void PutError(json::object& into, const ExecResult& result) {
   json::object error;
   model::PutText(error, "code", result.error_code());
   model::PutText(error, "message", MessageOf(result));
-  const std::string_view resource = ResourceOf(result.termination.cause);
+  const std::string_view resource = ResourceOf(result);
   if (!resource.empty()) {
     model::PutText(error, "resource", resource);
     model::PutIfKnown(error, "limit", result.termination.limit);
@@ -133,6 +132,7 @@ std::string ToJson(const ExecResult& result) {
   out["termination"] = Print(result.termination);
   PutError(out, result);
   model::PutTexts(out, "weaker", result.weaker);
+  if (!result.mounts.empty()) out["mounts"] = Print(result.mounts);
   out["metadata"] = Print(MetadataOf(result));
   return json::serialize(out);
 }

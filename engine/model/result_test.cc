@@ -118,6 +118,21 @@ TEST(ErrorJson, TextThatIsNotUtf8IsReplaced) {
   EXPECT_FALSE(document.as_object().contains("field"));
 }
 
+TEST(ErrorJson, AResourceComesWithItsNumbers) {  // C049
+  const auto full = boost::json::parse(ToJson(Error{.code = ErrorCode::kDiskQuotaExceeded,
+                                                    .message = "It is full.",
+                                                    .limit = 100,
+                                                    .observed = 101}));
+  EXPECT_EQ(full.at("resource"), "disk");
+  EXPECT_EQ(full.at("limit"), 100);
+  EXPECT_EQ(full.at("observed"), 101);
+  EXPECT_EQ(full.at("recoverable"), true);
+  const auto other =
+      boost::json::parse(ToJson(Error{.code = ErrorCode::kConflict, .message = "no"}));
+  EXPECT_FALSE(other.as_object().contains("resource"));
+  EXPECT_FALSE(other.as_object().contains("recoverable"));
+}
+
 TEST(Iso8601, HasMillisecondsAndZ) {
   const std::chrono::system_clock::time_point epoch;
   EXPECT_EQ(model::Iso8601(epoch), "1970-01-01T00:00:00.000Z");

@@ -29,7 +29,7 @@ constexpr std::size_t kMaxPathBytes = 4095;   // PATH_MAX, without the NUL.
 constexpr std::size_t kMaxNameBytes = 255;    // NAME_MAX; also of sandbox and label names.
 constexpr std::size_t kMaxLabelBytes = 4096;  // Of a label's value.
 constexpr std::size_t kMaxLabels = 256;
-constexpr std::size_t kMaxMounts = 256;
+constexpr std::size_t kMaxMounts = 64;
 constexpr std::size_t kMaxNetworkAllow = 1024;
 
 using Labels = std::vector<std::pair<std::string, std::string>>;

@@ -41,6 +41,8 @@ Env DefaultEnv(const Offer& offer) {
   return Merge(defaults, offer.runtime_env);
 }
 
+Env TerminalEnv() { return {{"TERM", "xterm-256color"}}; }
+
 Env Merge(const Env& base, const Env& top) {
   Env merged;
   std::map<std::string, std::size_t, std::less<>> places;

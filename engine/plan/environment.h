@@ -14,6 +14,9 @@ namespace palmshed::plan {
 /// locale: LC_ALL would win over every LC_* that a caller sets.
 Env DefaultEnv(const Offer& offer);
 
+/// What a program on a terminal gets below that: the kind that every emulator of today understands.
+Env TerminalEnv();
+
 /// `base` with `top` on top, no name twice; a later value replaces an earlier one in its place.
 Env Merge(const Env& base, const Env& top);
 

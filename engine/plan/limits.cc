@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "palmshed/error.h"
 #include "palmshed/units.h"
+#include "plan/plan.h"
 
 namespace palmshed::plan {
 namespace {
@@ -34,12 +35,24 @@ Result<T> LowerTo(std::string_view field, const std::optional<T>& asked, T ceili
       field, "of " + Show(*asked) + " is more than the sandbox allows: " + Show(ceiling)));
 }
 
-Result<void> RequireLimit(bool asked, std::string_view control, std::string_view field,
-                          Concessions& concessions) {
-  if (!asked) return {};
-  const std::string remedy = "Leave " + std::string(field) + " out, or name " +
-                             std::string(control) + " in degraded to run without it.";
-  return concessions.Require(control, field, "no backend of this version enforces it", remedy);
+/// How to have the control, or go on without it.
+std::string RemedyFor(std::string_view control, std::string_view field, const std::string& remedy) {
+  const std::string without = "name " + std::string(control) + " in degraded to run without it";
+  if (remedy.empty()) return "Leave " + std::string(field) + " out, or " + without + ".";
+  if (remedy.ends_with('.')) return remedy + " Or " + without + ".";
+  return remedy + " (or " + without + ")";
+}
+
+/// Takes a limit out that is missing and conceded.
+template <class T>
+Result<void> Require(T& limit, std::string_view control, std::string_view field,
+                     const Offer::Limit& offered, Concessions& concessions) {
+  if (limit == T{} || offered.enforcement != Enforcement::kNone) return {};
+  limit = T{};
+  const auto& [reason, remedy] = offered.missing;
+  return concessions.Require(control, field,
+                             reason.empty() ? "nothing on this host enforces it" : reason,
+                             RemedyFor(control, field, remedy));
 }
 
 }  // namespace
@@ -73,18 +86,28 @@ Result<void> Concessions::Require(std::string_view control, std::string_view fie
   return std::unexpected(Unsupported(field, missing, remedy));
 }
 
-Result<void> RequirePending(const PendingLimits& limits, Concessions& concessions) {
-  const bool is_rate = limits.cpu_quota > 0;
-  const bool is_free = limits.usable_cpus > 0 && limits.cpu_quota >= limits.usable_cpus;
-  const auto require = [&](bool asked, std::string_view control) {
-    return RequireLimit(asked, control, control, concessions);
+Offer WithLimits(Offer offer) {
+  if (const auto find = std::exchange(offer.find_limits, nullptr)) find(offer);
+  return offer;
+}
+
+Result<Limits> Enforceable(const Limits& asked, std::string_view quota_field, const Offer& offer,
+                           Concessions& concessions) {
+  Limits limits = asked;
+  if (limits.any() && offer.find_limits) {
+    return Enforceable(asked, quota_field, WithLimits(offer), concessions);
+  }
+  if (offer.usable_cpus > 0 && limits.cpu_quota >= offer.usable_cpus) limits.cpu_quota = 0;
+  const auto require = [&](auto& limit, std::string_view control, const Offer::Limit& offered) {
+    return Require(limit, control, control, offered, concessions);
   };
-  PALMSHED_TRY_VOID(require(limits.memory != Bytes{}, "memory"));
+  PALMSHED_TRY_VOID(require(limits.memory, "memory", offer.memory));
   PALMSHED_TRY_VOID(
-      RequireLimit(is_rate && !is_free, "cpuQuota", limits.cpu_quota_field, concessions));
-  PALMSHED_TRY_VOID(require(limits.pids != 0, "pids"));
-  PALMSHED_TRY_VOID(require(limits.cpu_time_limit != Millis{0}, "cpuTimeLimit"));
-  return require(limits.disk_quota != Bytes{}, "diskQuota");
+      Require(limits.cpu_quota, "cpuQuota", quota_field, offer.cpu_quota, concessions));
+  PALMSHED_TRY_VOID(require(limits.pids, "pids", offer.pids));
+  PALMSHED_TRY_VOID(require(limits.cpu_time, "cpuTimeLimit", offer.cpu_time));
+  PALMSHED_TRY_VOID(require(limits.disk, "diskQuota", offer.disk));
+  return limits;
 }
 
 Result<void> RefusePending(bool asked, std::string_view field) {

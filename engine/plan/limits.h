@@ -10,6 +10,7 @@
 #include "palmshed/error.h"
 #include "palmshed/options.h"
 #include "palmshed/units.h"
+#include "plan/plan.h"
 
 namespace palmshed::plan {
 
@@ -41,17 +42,14 @@ class Concessions {
   std::vector<std::string> weaker_;
 };
 
-/// The limits that no backend enforces yet, zero where there is none.
-struct PendingLimits {
-  Millis cpu_time_limit{0};
-  double cpu_quota = 0;
-  std::string_view cpu_quota_field = "cpuQuota";
-  double usable_cpus = 0;
-  Bytes memory{};
-  std::uint64_t pids = 0;
-  Bytes disk_quota{};
-};
-Result<void> RequirePending(const PendingLimits& limits, Concessions& concessions);
+/// The offer with its limits filled in.
+Offer WithLimits(Offer offer);
+
+/// What of `asked` is to be enforced: without what is free (a quota of all the processors there
+/// are) and without what is missing from the offer and conceded; refused is what is missing and
+/// not conceded. `quota_field` is the option that the quota came from.
+Result<Limits> Enforceable(const Limits& asked, std::string_view quota_field, const Offer& offer,
+                           Concessions& concessions);
 
 /// UNSUPPORTED for a feature that was asked for and that no backend has yet.
 Result<void> RefusePending(bool asked, std::string_view field);

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,12 +20,36 @@ inline constexpr Bytes kDefaultMaxOutput{16U << 20};
 inline constexpr std::size_t kMaxCommandBytes = 131071;  ///< One argument's limit, execve(2).
 inline constexpr char kWorkspace[] = "/workspace";
 
+/// Limits of one execution that a backend has to enforce; zero: none.
+struct Limits {
+  Millis cpu_time{0};    ///< Of all its processes.
+  double cpu_quota = 0;  ///< Processors. None where there are no more of them anyway.
+  Bytes memory{};
+  std::uint64_t pids = 0;  ///< Processes and threads.
+  Bytes disk{};            ///< Of the sandbox's files.
+
+  bool operator==(const Limits&) const = default;
+  bool any() const { return *this != Limits{}; }
+};
+
+/// How well a limit is enforced.
+enum class Enforcement : std::uint8_t {
+  kNone,
+  kSampled,  ///< The engine looks every now and then: what is quicker than that gets further.
+  kKernel,
+};
+
 /// What a backend can enforce on this host, found out before the first plan. A control that is not
 /// on offer is refused with the reason and remedy given here.
 struct Offer {
   struct Missing {
     std::string reason;
     std::string remedy;
+  };
+  struct Limit {
+    Enforcement enforcement = Enforcement::kNone;
+    Missing missing{};        ///< With kNone.
+    std::string mechanism{};  ///< For people, e.g. "cgroup v2"; several joined by ", ".
   };
   std::string backend;
   bool private_view = false;  ///< A file view of its own.
@@ -33,14 +59,28 @@ struct Offer {
   std::string tmp = "/tmp";            ///< A directory of the sandbox's own.
   bool network_disabled = false;
   Missing network_missing{};
-  bool host_loopback_guarded = false;  ///< With "allow": abstract sockets of the host are scoped.
+  /// Landlock keeps signals, and with "allow" abstract sockets, inside.
+  bool scopes = false;
   bool groups_dropped = false;
   bool fresh_proc = false;  ///< A /proc of its own can be mounted.
   Missing proc_missing{};
+  bool terminals = false;  ///< A /dev/pts of its own is mounted.
+  Missing terminals_missing{};
   std::vector<std::string> search_path{};  ///< PATH inside: fixed directories plus runtimes found.
   Env runtime_env{};                       ///< Variables that the runtimes need, e.g. RUSTUP_HOME.
   bool images = false;                     ///< Sandboxes are made from images.
   double usable_cpus = 0;                  ///< A quota from here up needs no enforcing; 0: unknown.
+  Limit cpu_time{};
+  Limit cpu_quota{};
+  Limit memory{};
+  Limit pids{};
+  bool pids_of_sandbox = false;  ///< The limit counts processes of the whole sandbox.
+  Limit disk{};                  ///< Storage::kDisk; the other storages are their own quota.
+  Limit storage_memory{};        ///< Storage::kMemory; enforced means that it is to be had.
+  Limit storage_loop{};          ///< Storage::kLoop
+  /// Fills in the limits, from `cpu_time` on, when one is first asked for: whoever asks for none
+  /// need not wait for the answer. Empty: they are filled in. Any thread.
+  std::function<void(Offer&)> find_limits{};
 };
 
 /// A sandbox as it will be made.
@@ -55,11 +95,11 @@ struct SandboxPlan {
   std::string work_dir{};  ///< Relative to the workspace; empty: the workspace itself.
   Millis timeout{0};       ///< Zero: none. Default and ceiling.
   Bytes max_output = kDefaultMaxOutput;  ///< Default and ceiling.
-  Millis cpu_time_limit{0};              ///< Ceilings, zero: none. Not enforced by any backend yet:
-  double cpu_quota = 0;                  ///< they are here only when `weaker` names them, or when
-  Bytes memory{};                        ///< the quota is at least `usable_cpus`.
-  std::uint64_t pids = 0;
-  double usable_cpus = 0;               ///< As offered.
+  Limits ceilings{};                     ///< As asked for, the quota included: executions may
+                                         ///< lower them. What is not enforced is among `degraded`.
+  Storage storage = Storage::kDisk;
+  std::vector<Mount> mounts{};          ///< Host paths to show.
+  Offer offer{};                        ///< What executions may ask for.
   std::vector<std::string> degraded{};  ///< Controls that executions may go without.
   std::string name{};
   std::vector<std::pair<std::string, std::string>> labels{};
@@ -78,7 +118,10 @@ struct ExecPlan {
   Millis timeout{0};
   Bytes max_output = kDefaultMaxOutput;
   StdinKind stdin_kind = StdinKind::kNull;
-  bool close_stdin = false;           ///< After `stdin_bytes`.
+  bool close_stdin = false;  ///< After `stdin_bytes`.
+  Descendants descendants = Descendants::kKill;
+  std::optional<TerminalSize> terminal{};  ///< In place of the three streams.
+  Limits limits{};                         ///< What to enforce: without what is conceded or free.
   std::vector<std::string> weaker{};  ///< Of the sandbox, and of what this execution asked for.
 };
 

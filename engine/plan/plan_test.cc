@@ -24,6 +24,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::UnorderedElementsAre;
 
 // A host that offers everything that a backend can offer today.
@@ -31,9 +32,10 @@ Offer FullOffer() {
   return Offer{.backend = "native",
                .private_view = true,
                .network_disabled = true,
-               .host_loopback_guarded = true,
+               .scopes = true,
                .groups_dropped = true,
                .fresh_proc = true,
+               .terminals = true,
                .search_path = {"/usr/bin", "/bin"},
                .usable_cpus = 2};
 }
@@ -104,12 +106,15 @@ TEST(PlanSandbox, TheFileViewFailsClosed) {  // C006
   Offer offer = FullOffer();
   offer.private_view = false;
   offer.private_view_missing = {.reason = "no user namespaces", .remedy = "sysctl -w x=1"};
-  for (const std::optional<bool> wanted : {std::optional<bool>(), std::optional(true)}) {
+  // Who opts out of the view needs the namespaces that are missing all the same.
+  for (const std::optional<bool> wanted :
+       {std::optional<bool>(), std::optional(true), std::optional(false)}) {
     const auto refused = PlanSandbox({.os_filesystem_isolation = wanted}, offer);
     ExpectRefused(refused, ErrorCode::kUnsupported, "osFilesystemIsolation");
     EXPECT_THAT(refused.error().message, HasSubstr("no user namespaces"));
     EXPECT_EQ(refused.error().remedy, "sysctl -w x=1");
   }
+  offer.private_view_missing = {};
   const auto opted_out = PlanSandbox({.os_filesystem_isolation = false}, offer);
   ASSERT_TRUE(opted_out);
   EXPECT_FALSE(opted_out->private_view);
@@ -156,7 +161,7 @@ TEST(PlanSandbox, NetworkDisabledHasToBeOffered) {  // C006
 
 TEST(PlanSandbox, NetworkAllowNeedsTheHostsLoopbackGuarded) {  // C028
   Offer offer = FullOffer();
-  offer.host_loopback_guarded = false;
+  offer.scopes = false;
   const SandboxOptions allow{.network = Network::kAllow};
   ExpectRefused(PlanSandbox(allow, offer), ErrorCode::kUnsupported, "network");
   const auto conceded =
@@ -237,7 +242,6 @@ TEST(PlanSandbox, WhatNoBackendHasIsRefusedAndNotIgnored) {
     std::function<void(SandboxOptions&)> set;
     std::string_view field;
   } cases[] = {
-      {[](auto& o) { o.mounts = {{.source = "/srv", .target = "/data"}}; }, "mounts"},
       {[](auto& o) { o.storage = Storage::kMemory; }, "storage"},
       {[](auto& o) { o.storage = Storage::kLoop; }, "storage"},
       {[](auto& o) { o.network = Network::kProxy; }, "network"},
@@ -359,12 +363,57 @@ TEST(PlanExec, LimitsThatNobodyEnforcesAreRefusedUnlessConceded) {  // C006
   EXPECT_THAT(PlanTrue({.cpu_quota = 2}, PlanFor({}))->weaker, IsEmpty());
 }
 
-TEST(PlanExec, WhatNoBackendHasIsRefusedAndNotIgnored) {
+TEST(PlanSandbox, MountsTakeAViewOfTheSandboxsOwnAndNoGroups) {
+  const std::vector<Mount> mounts{{.source = "/srv", .target = "/data"}};
+  EXPECT_EQ(PlanFor({.mounts = mounts}).mounts.size(), 1U);
+  ExpectRefused(PlanSandbox({.os_filesystem_isolation = false, .mounts = mounts}, FullOffer()),
+                ErrorCode::kUnsupported, "mounts");
+  Offer kept = FullOffer();
+  kept.groups_dropped = false;
+  const auto refused = PlanSandbox({.mounts = mounts}, kept);
+  ExpectRefused(refused, ErrorCode::kUnsupported, "mounts");
+  EXPECT_NE(refused.error().remedy, "");
+  const auto conceded = PlanSandbox({.mounts = mounts, .degraded = {"groups"}}, kept);
+  ASSERT_TRUE(conceded);
+  EXPECT_THAT(conceded->weaker, ElementsAre("groups"));
+  EXPECT_TRUE(PlanSandbox({}, kept));  // They do no harm without.
+  Offer filtered = FullOffer();
+  filtered.private_view = false;
+  filtered.filtered_view = true;
+  ExpectRefused(PlanSandbox({.mounts = mounts}, filtered), ErrorCode::kUnsupported, "mounts");
+}
+
+TEST(PlanExec, TerminalTakesThePlaceOfTheStreams) {
   const SandboxPlan sandbox = PlanFor({});
-  ExpectRefused(PlanTrue({.tty = TerminalSize{}}, sandbox), ErrorCode::kUnsupported, "tty");
-  for (const Descendants fate : {Descendants::kDetach, Descendants::kWait}) {
-    ExpectRefused(PlanTrue({.descendants = fate}, sandbox), ErrorCode::kUnsupported, "descendants");
-  }
+  const auto silent = PlanTrue({.tty = TerminalSize{.rows = 7, .columns = 9}}, sandbox);
+  ASSERT_TRUE(silent);
+  EXPECT_EQ(silent->terminal->rows, 7);
+  EXPECT_EQ(silent->terminal->columns, 9);
+  EXPECT_EQ(silent->stdin_kind, StdinKind::kNull);
+  EXPECT_TRUE(silent->close_stdin);
+  EXPECT_THAT(silent->env, Contains("TERM=xterm-256color"));
+  EXPECT_TRUE(PlanTrue({.stdin_bytes = "x", .tty = TerminalSize{}}, sandbox)->close_stdin);
+  const auto open =
+      PlanTrue({.env = {{"TERM", "vt100"}}, .stdin_pipe = true, .tty = TerminalSize{}}, sandbox);
+  EXPECT_FALSE(open->close_stdin);
+  EXPECT_EQ(open->stdin_kind, StdinKind::kNull);
+  EXPECT_THAT(open->env, Contains("TERM=vt100"));
+  EXPECT_THAT(open->env, Not(Contains("TERM=xterm-256color")));
+  const auto plain = PlanTrue({}, sandbox);
+  EXPECT_FALSE(plain->terminal);
+  EXPECT_THAT(plain->env, Not(Contains(testing::StartsWith("TERM="))));
+}
+
+TEST(PlanExec, TerminalIsRefusedWhereThereIsNone) {
+  Offer offer = FullOffer();
+  offer.terminals = false;
+  offer.terminals_missing = {.reason = "no devpts", .remedy = "get one"};
+  const auto sandbox = PlanSandbox({}, offer);
+  ASSERT_TRUE(sandbox);
+  const auto refused = PlanTrue({.tty = TerminalSize{}}, *sandbox);
+  ExpectRefused(refused, ErrorCode::kUnsupported, "tty");
+  EXPECT_EQ(refused.error().remedy, "get one");
+  EXPECT_TRUE(PlanTrue({}, *sandbox));
 }
 
 TEST(PlanExec, StdinIsNullFedOrLeftOpen) {  // C013

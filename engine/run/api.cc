@@ -71,6 +71,14 @@ Result<std::size_t> Execution::Read(Stream stream, std::uint64_t cursor, std::sp
   return state_->output(stream).Read(cursor, into, wait);
 }
 
+Result<std::uint64_t> Execution::WaitForOutput(Stream stream, std::string_view text, Millis limit,
+                                               std::uint64_t cursor, std::stop_token stop) const {
+  return state_->WaitForOutput(stream, text, limit, cursor, stop);
+}
+Result<void> Execution::WaitForPort(std::uint16_t port, Millis limit, std::stop_token stop) const {
+  return state_->WaitForPort(port, limit, stop);
+}
+
 Result<void> Execution::Write(std::span<const std::byte> bytes) { return state_->Write(bytes); }
 Result<void> Execution::CloseStdin() { return state_->CloseStdin(); }
 Result<void> Execution::Signal(int signal) {
@@ -79,8 +87,11 @@ Result<void> Execution::Signal(int signal) {
   }
   return state_->Signal(signal);
 }
-Result<void> Execution::Resize(TerminalSize) {
-  return std::unexpected(Unsupported("tty", "this execution has no terminal", ""));
+Result<void> Execution::Resize(TerminalSize size) {
+  if (size.rows == 0 || size.columns == 0) {
+    return std::unexpected(InvalidOption("size", "must have at least one row and one column"));
+  }
+  return state_->Resize(size);
 }
 Result<void> Execution::Cancel() {
   state_->Cancel();
@@ -170,6 +181,9 @@ Result<void> Sandbox::Move(std::string_view from, std::string_view to) {
 Result<void> Sandbox::Chmod(std::string_view path, std::uint32_t mode) {
   PALMSHED_TRY(auto files, state_->OpenWorkspace());
   return files.Chmod(path, mode);
+}
+Result<void> Sandbox::WaitForPort(std::uint16_t port, Millis limit, std::stop_token stop) const {
+  return state_->WaitForPort(port, limit, stop);
 }
 Result<void> Sandbox::Destroy() { return state_->Destroy(); }
 

@@ -1,14 +1,14 @@
 #include "run/engine.h"
 
-#include <chrono>
 #include <expected>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "backends/backend.h"
 #include "base/ids.h"
@@ -23,6 +23,7 @@
 #include "plan/plan.h"
 #include "run/sandbox.h"
 #include "run/selftest.h"
+#include "run/selftest_cache.h"
 
 namespace palmshed::run {
 
@@ -76,15 +77,15 @@ Result<std::shared_ptr<SandboxState>> EngineState::CreateSandbox(const SandboxOp
   PALMSHED_TRY_VOID(model::Validate(options));
   PALMSHED_TRY(backends::Backend * backend, FindBackend(options.backend));
   const std::string id = MakeId("sbx_");
-  PALMSHED_TRY(const plan::Offer offer, backend->MakeOffer(id, options));
-  PALMSHED_TRY(plan::SandboxPlan plan, plan::PlanSandbox(options, offer));
-
-  auto sandbox = std::make_shared<SandboxState>(id, plan, SandboxContext(options.backend));
+  auto sandbox = std::make_shared<SandboxState>(id, SandboxContext(options.backend));
   const std::weak_ptr<SandboxState> weak_sandbox = sandbox;
-  PALMSHED_TRY(std::shared_ptr<backends::BackendSandbox> made,
-               backend->Create(id, plan, [weak_sandbox] {
-                 if (const auto lost = weak_sandbox.lock()) lost->OnLost();
-               }));
+  PALMSHED_TRY(
+      backends::PlannedSandbox made,
+      backend->Create(
+          id, options, [&](const plan::Offer& offer) { return plan::PlanSandbox(options, offer); },
+          [weak_sandbox] {
+            if (const auto lost = weak_sandbox.lock()) lost->OnLost();
+          }));
   sandbox->Attach(std::move(made));
   {
     const std::lock_guard lock(mu_);
@@ -103,12 +104,18 @@ Result<Capabilities> EngineState::GetCapabilities(std::string_view name, bool li
     const std::lock_guard lock(mu_);
     if (const auto found = tested_.find(name); found != tested_.end()) return found->second;
   }
-  PALMSHED_TRY(Capabilities tested, SelfTest(*backend, [this](const SandboxOptions& options) {
-                 return CreateSandbox(options);
-               }));
+  const auto cache = SelfTestCache::For(*backend);
+  auto tested = cache && !live ? cache->Load() : std::nullopt;
+  if (!tested) {
+    PALMSHED_TRY(tested, SelfTest(*backend, [this](const SandboxOptions& options) {
+                   return CreateSandbox(options);
+                 }));
+    // What changed meanwhile may have been one thing for one half of the test.
+    if (cache && cache == SelfTestCache::For(*backend)) cache->Store(*tested);
+  }
   const std::lock_guard lock(mu_);
-  tested_[std::string(name)] = tested;
-  return tested;
+  tested_[std::string(name)] = *tested;
+  return *std::move(tested);
 }
 
 void EngineState::Abandon(std::shared_ptr<SandboxState> sandbox) {
@@ -138,8 +145,8 @@ void EngineState::Shutdown() {
   for (const auto& [id, sandbox] : sandboxes) sandbox->Kill();
   for (const auto& [id, sandbox] : sandboxes) (void)sandbox->Destroy();
   worker_->Finish();
+  loop_->Finish();  // Events posted so far reach the observer.
   backends_.clear();
-  loop_->Run([] {});  // Events posted so far reach the observer.
 }
 
 }  // namespace palmshed::run

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/random.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <array>
@@ -37,6 +36,7 @@
 #include "palmshed/units.h"
 #include "palmshed/version.h"
 #include "plan/plan.h"
+#include "run/conclude.h"
 
 namespace palmshed::run {
 namespace {
@@ -47,6 +47,8 @@ constexpr std::array kStreams{Stream::kStdout, Stream::kStderr};
 constexpr std::chrono::seconds kCancelGrace{1};
 /// How far a callback may fall behind before the program is held up.
 constexpr std::uint64_t kDeliveryWindow = 1U << 20;
+/// How much a callback gets at once.
+constexpr std::size_t kDeliveryBuffer = 64U << 10;
 /// Reads of one stream before the other and the timers get their turn.
 constexpr int kReadsPerTurn = 8;
 
@@ -56,45 +58,10 @@ Millis Since(SteadyClock::time_point start) {
   return std::chrono::duration_cast<Millis>(SteadyClock::now() - start);
 }
 
-/// What the program itself did, when something else decided the outcome.
-void AddOwnEnd(const backends::ExecEnd& end, Termination& termination) {
-  if (end.kind != backends::ExecEnd::Kind::kExited) return;
-  if (WIFEXITED(end.wait_status)) {
-    termination.evidence.emplace_back("exit_code", WEXITSTATUS(end.wait_status));
-  } else {
-    termination.evidence.emplace_back("signal", WTERMSIG(end.wait_status));
-  }
-}
+constexpr char kHasEnded[] = "the execution has ended";
 
-void ConcludeExited(int wait_status, ExecResult& result) {
-  if (WIFEXITED(wait_status)) {
-    result.exit_code = WEXITSTATUS(wait_status);
-    result.status = result.exit_code == 0 ? Status::kCompleted : Status::kFailed;
-    result.termination.cause = Cause::kExited;
-    return;
-  }
-  result.exit_code = 128 + WTERMSIG(wait_status);
-  result.status = Status::kFailed;
-  result.termination.cause = Cause::kSignaled;
-  result.termination.signal = WTERMSIG(wait_status);
-}
-
-void ConcludeByItself(const backends::ExecEnd& end, ExecResult& result) {
-  switch (end.kind) {
-    case backends::ExecEnd::Kind::kExited:
-      return ConcludeExited(end.wait_status, result);
-    case backends::ExecEnd::Kind::kStartupFailed:
-      result.status = Status::kFailed;
-      result.termination.cause = Cause::kStartupFailed;
-      result.termination.stage = end.stage;
-      result.termination.sys_errno = end.sys_errno;
-      if (end.file_exists) result.termination.evidence.emplace_back("file_exists", 1);
-      return;
-    case backends::ExecEnd::Kind::kLost:
-      result.status = Status::kFailed;
-      result.termination.cause = Cause::kBackendLost;
-      return;
-  }
+Error Conflict(const char* op, const char* message) {
+  return {.code = ErrorCode::kConflict, .message = message, .op = op};
 }
 
 }  // namespace
@@ -116,7 +83,10 @@ ExecutionState::ExecutionState(ExecutionContext context, const plan::ExecPlan& p
       started_(SteadyClock::now()),
       started_at_(std::chrono::system_clock::now()),
       timeout_(plan.timeout),
-      outputs_{Output(plan.max_output), Output(plan.max_output)} {
+      has_terminal_(plan.terminal.has_value()),
+      outputs_{Output(plan.max_output), Output(plan.max_output)},
+      deliverable_{Output::kNobody, Output::kNobody},
+      delivers_(on_output_ != nullptr) {
   if (!on_output_) return;
   for (Output& output : outputs_) output.Hold(0);
 }
@@ -131,7 +101,15 @@ ExecutionState::~ExecutionState() {
   }
 }
 
-Result<void> ExecutionState::Launch(const plan::ExecPlan& plan, const ExecOptions& options) {
+Result<backends::Stdio> ExecutionState::OpenTerminal(const plan::ExecPlan& plan,
+                                                     const ExecOptions& options) {
+  PALMSHED_TRY(auto socket, terminal_.Ask());
+  input_.OpenTerminal(options.stdin_bytes, plan.close_stdin);
+  return backends::Stdio{.terminal = std::move(socket)};
+}
+
+Result<backends::Stdio> ExecutionState::OpenPipes(const plan::ExecPlan& plan,
+                                                  const ExecOptions& options) {
   PALMSHED_TRY(auto out, sys::Pipe());
   PALMSHED_TRY(auto err, sys::Pipe());
   backends::Stdio stdio{.out = std::move(out.second), .err = std::move(err.second)};
@@ -145,36 +123,30 @@ Result<void> ExecutionState::Launch(const plan::ExecPlan& plan, const ExecOption
   PALMSHED_TRY_VOID(sys::SetNonBlocking(err.first.get()));
   pumps_[Index(Stream::kStdout)].fd = std::move(out.first);
   pumps_[Index(Stream::kStderr)].fd = std::move(err.first);
+  return stdio;
+}
 
+Result<void> ExecutionState::Launch(const plan::ExecPlan& plan, const ExecOptions& options) {
+  PALMSHED_TRY(backends::Stdio stdio,
+               plan.terminal ? OpenTerminal(plan, options) : OpenPipes(plan, options));
   const auto self = shared_from_this();
-  if (on_output_) {
-    deliverer_ = StartQuietThread("palmshed-out", [self] { self->Deliver(); });
-    if (!deliverer_.joinable()) return std::unexpected(SysError("pthread_create", EAGAIN));
-  }
-  auto started = context_.sandbox->Start(
-      plan, std::move(stdio), [self](const backends::ExecEnd& end) { self->OnEnded(end); });
-  if (!started) {
-    AbandonDelivery();
-    return std::unexpected(std::move(started.error()));
-  }
+  PALMSHED_TRY(
+      const std::uint32_t sequence,
+      context_.sandbox->Start(plan, std::move(stdio),
+                              [self](const backends::ExecEnd& end) { self->OnEnded(end); }));
   {
     const std::lock_guard lock(mu_);
-    sequence_ = *started;
+    sequence_ = sequence;
   }
   context_.loop->Post([self] { self->Begin(); });
   return {};
 }
 
-void ExecutionState::AbandonDelivery() {
-  const std::lock_guard lock(mu_);
-  phase_ = Phase::kSettled;
-  changed_.notify_all();
-}
-
 // ---- On the loop's thread.
 
 void ExecutionState::Begin() {
-  if (ended_) return;
+  if (ended_ || detached_) return;
+  if (has_terminal_) AwaitTerminal();
   for (const Stream stream : kStreams) WatchPump(stream);
   input_.Flush(*context_.loop);
   if (timeout_ > Millis(0) && !timer_) {
@@ -184,12 +156,30 @@ void ExecutionState::Begin() {
   }
 }
 
+void ExecutionState::AwaitTerminal() {
+  auto watch = context_.loop->WatchReadable(terminal_.awaited(), [this] { OnTerminal(); });
+  // Without a watch it is taken, and drained, when the execution ends.
+  if (watch) terminal_watch_ = *std::move(watch);
+}
+
+void ExecutionState::OnTerminal() {
+  terminal_watch_.reset();  // Before what it watches is closed, and its number is somebody else's.
+  auto ends = terminal_.Take();
+  if (terminal_.awaited() >= 0) return AwaitTerminal();
+  if (!ends) return OnOutputLost(ends.error());
+  if (!*ends) return;
+  pumps_[Index(Stream::kStdout)].fd = std::move((*ends)->out);
+  WatchPump(Stream::kStdout);
+  input_.Connect(std::move((*ends)->in));
+  input_.Flush(*context_.loop);
+}
+
 void ExecutionState::WatchPump(Stream stream) {
   Pump& pump = pumps_[Index(stream)];
   if (ended_ || !pump.fd.valid() || pump.watch) return;
   auto watch = context_.loop->WatchReadable(pump.fd.get(), [this, stream] { OnReadable(stream); });
-  // Without a watch the output is still collected, when the execution ends.
-  if (watch) pump.watch = *std::move(watch);
+  if (!watch) return OnOutputLost(watch.error());
+  pump.watch = *std::move(watch);
 }
 
 void ExecutionState::OnReadable(Stream stream) {
@@ -205,9 +195,12 @@ bool ExecutionState::PumpOnce(Stream stream) {
   const auto space = output.Reserve();
   const auto size = sys::Read(pump.fd.get(), space);
   if (!size && size.error().sys_errno == EAGAIN) return false;
-  if (!size || *size == 0) {
-    pump.watch.reset();
-    pump.fd.reset();
+  if (!size) {
+    OnOutputLost(size.error());
+    return false;
+  }
+  if (*size == 0) {
+    ClosePump(pump);
     return false;
   }
   output.Commit(*size);
@@ -216,10 +209,15 @@ bool ExecutionState::PumpOnce(Stream stream) {
   return *size == space.size();
 }
 
+void ExecutionState::ClosePump(Pump& pump) {
+  pump.watch.reset();
+  pump.fd.reset();
+}
+
 bool ExecutionState::PauseIfLagging(Stream stream) {
   const std::size_t i = Index(stream);
   const auto lagging = [&] {
-    return on_output_ && outputs_[i].total() - delivered_[i].load() > kDeliveryWindow;
+    return delivers_ && outputs_[i].total() - delivered_[i].load() > kDeliveryWindow;
   };
   if (!lagging()) return false;
   paused_[i] = true;
@@ -238,24 +236,111 @@ void ExecutionState::Expire() {
   (void)Send(SIGKILL, true);
 }
 
+/// A result without some of the output would look like that of a program which has written less.
+void ExecutionState::OnOutputLost(const Error& why) {
+  if (Decide(Verdict::kFault)) fault_ = why.sys_errno;
+  for (Pump& pump : pumps_) ClosePump(pump);
+  if (!ended_) (void)Send(SIGKILL, true);  // Ended meanwhile: nothing to do.
+}
+
 void ExecutionState::DrainWhatIsThere(Stream stream) {
   Pump& pump = pumps_[Index(stream)];
   pump.watch.reset();
   int there = 0;
-  if (pump.fd.valid() && ::ioctl(pump.fd.get(), FIONREAD, &there) < 0) there = 0;
+  if (pump.fd.valid() && ::ioctl(pump.fd.get(), FIONREAD, &there) < 0) {
+    OnOutputLost(SysError("ioctl", errno));
+  }
   const std::uint64_t goal = outputs_[Index(stream)].total() + static_cast<std::uint64_t>(there);
   while (outputs_[Index(stream)].total() < goal && pump.fd.valid()) (void)PumpOnce(stream);
-  pump.fd.reset();
-  outputs_[Index(stream)].Finish();
+}
+
+/// What was written is read before EAGAIN is answered (n_tty_read), so that is its end. Somebody
+/// elsewhere in the sandbox may still write to it.
+void ExecutionState::DrainTerminal() {
+  const Pump& pump = pumps_[Index(Stream::kStdout)];
+  const Output& output = outputs_[Index(Stream::kStdout)];
+  const std::uint64_t most = output.total() + Terminal::kMostHeld;
+  std::uint64_t before = most;
+  while (pump.fd.valid() && output.total() != before && output.total() < most) {
+    before = output.total();
+    (void)PumpOnce(Stream::kStdout);
+  }
+}
+
+void ExecutionState::DrainAll() {
+  if (has_terminal_) {
+    OnTerminal();
+    DrainTerminal();
+  }
+  for (const Stream stream : kStreams) DrainWhatIsThere(stream);
+}
+
+void ExecutionState::CloseAll() {
+  for (const Stream stream : kStreams) {
+    pumps_[Index(stream)].fd.reset();
+    outputs_[Index(stream)].Finish();
+  }
+  input_.Shut();
+  terminal_watch_.reset();
+  terminal_.Close();
 }
 
 void ExecutionState::OnEnded(const backends::ExecEnd& end) {
+  if (end.detached) return OnDetached(end);
+  if (detached_) return OnDetachedGone(end);
   ended_ = true;
   timer_.reset();
-  for (const Stream stream : kStreams) DrainWhatIsThere(stream);
-  input_.Shut();
+  DrainAll();
+  CloseAll();
   Conclude(end);
-  if (!on_output_) Settle();
+  if (!deliverer_.joinable()) Settle();
+}
+
+/// It ends here, but for its output: closing the pipes would end a server that writes a log.
+void ExecutionState::OnDetached(const backends::ExecEnd& end) {
+  DrainAll();
+  // What was decided about it ends everything, and then it ends as any other.
+  detached_ = Decide(Verdict::kDetached);
+  for (const Stream stream : kStreams) WatchPump(stream);
+  if (!detached_) return;
+  timer_.reset();
+  input_.Shut();
+  for (const Stream stream : kStreams) {
+    deliverable_[Index(stream)] = outputs_[Index(stream)].total();
+  }
+  {
+    const std::lock_guard lock(mu_);
+    captured_ = {outputs_[0].Snapshot(), outputs_[1].Snapshot()};
+  }
+  Conclude(end);
+  if (!deliverer_.joinable()) Settle();
+}
+
+void ExecutionState::OnDetachedGone(const backends::ExecEnd& end) {
+  ended_ = true;
+  DrainAll();
+  CloseAll();
+  ExecResult all;
+  ConcludeByItself(end, all);
+  if (context_.detached_gone) context_.detached_gone(id_, all.termination);
+}
+
+/// Most executions that somebody listens to say nothing: the thread comes with the first output.
+/// Where there is none to be had, the loop's has to do.
+void ExecutionState::NoteActivity() {
+  if (!on_output_ || detached_) return;
+  {
+    const std::lock_guard lock(mu_);
+    ++activity_;
+    if (!deliverer_.joinable()) {
+      deliverer_ =
+          StartQuietThread("palmshed-out", [self = shared_from_this()] { self->Deliver(); });
+    }
+    changed_.notify_all();
+    if (deliverer_.joinable()) return;
+  }
+  std::vector<std::byte> buffer(kDeliveryBuffer);
+  for (const Stream stream : kStreams) (void)DeliverSome(stream, buffer);
 }
 
 // ---- Any thread.
@@ -275,8 +360,7 @@ Result<void> ExecutionState::Send(int signal, bool all) {
     sandbox = context_.sandbox;
     sequence = sequence_;
     if (phase_ != Phase::kRunning || sequence == 0) {
-      return std::unexpected(Error{
-          .code = ErrorCode::kConflict, .message = "the execution has ended", .op = "signal"});
+      return std::unexpected(Conflict("signal", kHasEnded));
     }
   }
   return sandbox->Signal(sequence, signal, all);
@@ -287,6 +371,7 @@ void ExecutionState::Conclude(const backends::ExecEnd& end) {
   result_.id = id_;
   result_.backend = context_.backend;
   result_.weaker = context_.weaker;
+  result_.mounts = context_.mounts;
   result_.started_at = started_at_;
   result_.finished_at = std::chrono::system_clock::now();
   result_.duration = Since(started_);
@@ -294,6 +379,7 @@ void ExecutionState::Conclude(const backends::ExecEnd& end) {
   result_.peak_memory = end.peak_memory;
   switch (verdict_) {
     case Verdict::kNone:
+    case Verdict::kDetached:
       ConcludeByItself(end, result_);
       break;
     case Verdict::kTimeout:
@@ -308,7 +394,15 @@ void ExecutionState::Conclude(const backends::ExecEnd& end) {
       result_.termination = {.cause = Cause::kCancelled};
       AddOwnEnd(end, result_.termination);
       break;
+    case Verdict::kFault:
+      result_.status = Status::kFailed;
+      result_.termination = {
+          .cause = Cause::kInternal, .stage = "read_output", .sys_errno = fault_};
+      AddOwnEnd(end, result_.termination);
+      break;
   }
+  auto& evidence = result_.termination.evidence;
+  evidence.insert(evidence.end(), end.evidence.begin(), end.evidence.end());
   phase_ = Phase::kConcluded;
   changed_.notify_all();
 }
@@ -323,6 +417,13 @@ void ExecutionState::Settle() {
     settled = std::exchange(context_.settled, nullptr);
   }
   if (settled) settled(result_);
+  if (delivers_.exchange(false) && captured_) {
+    // Of what is detached nothing is delivered any more, and nothing holds it up.
+    for (Output& output : outputs_) output.Hold(Output::kNobody);
+    context_.loop->Post([self = shared_from_this()] {
+      for (const Stream stream : kStreams) self->WatchPump(stream);
+    });
+  }
   const std::lock_guard lock(mu_);
   phase_ = Phase::kSettled;
   if (ready_.valid()) SignalReady();
@@ -335,24 +436,16 @@ void ExecutionState::SignalReady() {
                    std::as_bytes(std::span(&one, 1)));  // Cannot fail: it never fills.
 }
 
-void ExecutionState::NoteActivity() {
-  if (!on_output_) return;
-  const std::lock_guard lock(mu_);
-  ++activity_;
-  changed_.notify_all();
-}
-
 // ---- On the delivering thread.
 
 void ExecutionState::Deliver() {
-  std::vector<std::byte> buffer(64U << 10);
+  std::vector<std::byte> buffer(kDeliveryBuffer);
   std::uint64_t seen = 0;
   while (true) {
     bool concluded = false;
     {
       std::unique_lock lock(mu_);
       changed_.wait(lock, [&] { return activity_ != seen || phase_ != Phase::kRunning; });
-      if (phase_ == Phase::kSettled) return;  // It never started.
       seen = activity_;
       concluded = phase_ == Phase::kConcluded;
     }
@@ -366,7 +459,10 @@ bool ExecutionState::DeliverSome(Stream stream, std::span<std::byte> buffer) {
   const std::size_t i = Index(stream);
   bool progress = false;
   while (true) {
-    const auto size = outputs_[i].Read(delivered_[i].load(), buffer, Millis(0));
+    const std::uint64_t left = deliverable_[i] - delivered_[i];
+    if (left == 0) return progress;
+    const auto part = buffer.first(std::min<std::uint64_t>(left, buffer.size()));
+    const auto size = outputs_[i].Read(delivered_[i].load(), part, Millis(0));
     if (!size || *size == 0) return progress;
     progress = true;
     on_output_(stream, buffer.first(*size));
@@ -421,8 +517,9 @@ std::optional<ExecResult> ExecutionState::result() const {
     if (phase_ != Phase::kSettled) return std::nullopt;
     result = result_;
   }
-  result.out = outputs_[Index(Stream::kStdout)].Snapshot();
-  result.err = outputs_[Index(Stream::kStderr)].Snapshot();
+  // Constant by now.
+  result.out = captured_ ? (*captured_)[0] : outputs_[Index(Stream::kStdout)].Snapshot();
+  result.err = captured_ ? (*captured_)[1] : outputs_[Index(Stream::kStderr)].Snapshot();
   return result;
 }
 
@@ -472,6 +569,14 @@ void ExecutionState::FlushInput() {
 }
 
 Result<void> ExecutionState::Signal(int signal) { return Send(signal, false); }
+
+Result<void> ExecutionState::Resize(TerminalSize size) {
+  if (!has_terminal_) return std::unexpected(Conflict("resize", "the execution has no terminal"));
+  const std::lock_guard lock(mu_);
+  if (phase_ != Phase::kRunning) return std::unexpected(Conflict("resize", kHasEnded));
+  context_.loop->Post([self = shared_from_this(), size] { self->terminal_.Resize(size); });
+  return {};
+}
 
 void ExecutionState::Cancel() {
   if (!Decide(Verdict::kCancelled)) return;

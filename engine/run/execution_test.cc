@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -13,6 +14,7 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -54,6 +56,7 @@ class FakeSandbox final : public backends::BackendSandbox {
     return {};
   }
   Result<UniqueFd> OpenWorkspace() override { return UniqueFd(); }
+  Result<std::vector<UniqueFd>> OpenTcpTables() override { return std::vector<UniqueFd>(); }
   std::optional<std::uint32_t> FileOwner() const override { return std::nullopt; }
   Result<void> Destroy() override { return {}; }
 
@@ -62,6 +65,9 @@ class FakeSandbox final : public backends::BackendSandbox {
     ASSERT_TRUE(sys::WriteAll(fd.get(), std::as_bytes(std::span(text))).has_value());
   }
   void Exit(int code) { End({.kind = backends::ExecEnd::Kind::kExited, .wait_status = code << 8}); }
+  void Detach(int code) {
+    End({.kind = backends::ExecEnd::Kind::kExited, .wait_status = code << 8, .detached = true});
+  }
   void End(backends::ExecEnd end) {
     loop_.Post([this, end] { ended_(end); });
   }
@@ -158,6 +164,68 @@ TEST_F(ExecutionTest, TheLongestTimesDoNotOverflow) {
   sandbox_->Exit(0);
   EXPECT_TRUE(execution->WaitSettled(kLongest));
   EXPECT_EQ(execution->status(), Status::kCompleted);
+}
+
+TEST_F(ExecutionTest, WhatIsDetachedPrintsOnAndTheResultStays) {
+  const auto execution = Start();
+  sandbox_->Print(Stream::kStdout, "first");
+  sandbox_->Detach(3);
+  const ExecResult result = Wait(*execution);
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.out.bytes, "first");
+  sandbox_->Print(Stream::kStdout, "later");
+  std::array<std::byte, 5> later{};
+  EXPECT_EQ(execution->output(Stream::kStdout).Read(5, later, std::nullopt).value_or(0), 5U);
+  EXPECT_EQ(execution->result().value().out.bytes, "first");
+  EXPECT_EQ(execution->Signal(SIGTERM).error().code, ErrorCode::kConflict);
+  sandbox_->Exit(3);
+  EXPECT_EQ(execution->output(Stream::kStdout).Read(10, later, std::nullopt).value_or(1), 0U);
+  EXPECT_EQ(execution->result().value().out.bytes, "first");
+}
+
+TEST_F(ExecutionTest, WhatIsDetachedIsReadThoughNobodyListensAnyMore) {
+  std::atomic<std::size_t> heard = 0;
+  const auto execution =
+      Start(Millis(0),
+            {.on_output = [&](Stream, std::span<const std::byte> got) { heard += got.size(); }});
+  sandbox_->Print(Stream::kStdout, "first");
+  sandbox_->Detach(0);
+  (void)Wait(*execution);
+  const std::string much(std::size_t{8} << 20, 'x');
+  sandbox_->Print(Stream::kStdout, much);  // Would block for ever.
+  sandbox_->Exit(0);
+  std::array<std::byte, 1> none{};
+  const std::uint64_t end = much.size() + 5;
+  EXPECT_EQ(execution->output(Stream::kStdout).Read(end, none, std::nullopt).value_or(1), 0U);
+  EXPECT_EQ(heard, 5U);
+}
+
+TEST_F(ExecutionTest, NothingIsDetachedOnceItIsCancelled) {
+  const auto execution = Start();
+  execution->Cancel();
+  sandbox_->Detach(0);
+  loop_->Run([] {});
+  EXPECT_EQ(execution->status(), Status::kRunning);
+  sandbox_->Exit(0);
+  EXPECT_EQ(Wait(*execution).status, Status::kCancelled);
+}
+
+TEST_F(ExecutionTest, LimitThatEndsWhatIsDetachedIsTold) {
+  std::promise<Cause> told;
+  const plan::ExecPlan plan{.argv = {"x"}};
+  const auto execution = *ExecutionState::Start(
+      {.loop = loop_.get(),
+       .sandbox = sandbox_,
+       .backend = "fake",
+       .detached_gone = [&](const std::string&,
+                            const Termination& why) { told.set_value(why.cause); }},
+      plan, {});
+  sandbox_->Detach(0);
+  EXPECT_EQ(Wait(*execution).termination.cause, Cause::kExited);
+  sandbox_->End({.kind = backends::ExecEnd::Kind::kExited,
+                 .hit = backends::LimitHit{.cause = Cause::kMemory, .limit = 1, .observed = 1}});
+  EXPECT_EQ(told.get_future().get(), Cause::kMemory);
+  EXPECT_EQ(execution->result().value().termination.cause, Cause::kExited);
 }
 
 TEST_F(ExecutionTest, CancelTerminatesThenKills) {

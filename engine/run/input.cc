@@ -12,6 +12,7 @@
 #include "base/sys.h"
 #include "base/unique_fd.h"
 #include "palmshed/error.h"
+#include "run/terminal.h"
 
 namespace palmshed::run {
 namespace {
@@ -30,6 +31,16 @@ void Input::Open(UniqueFd pipe, std::string first, bool close_after) {
   queued_ = first.size();
   if (!first.empty()) queue_.push_back(std::move(first));
   accepting_ = !close_after;
+}
+
+void Input::OpenTerminal(std::string first, bool close_after) {
+  Open({}, std::move(first), close_after);
+  typed_end_ = true;
+}
+
+void Input::Connect(UniqueFd terminal) {
+  const std::lock_guard lock(mu_);
+  pipe_ = std::move(terminal);
 }
 
 bool Input::open() const {
@@ -67,6 +78,7 @@ bool Input::WriteSome() {
       queue_.clear();
       break;
     }
+    if (*written > 0) last_ = std::to_integer<char>(rest[*written - 1]);
     offset_ += *written;
     queued_ -= *written;
     if (*written == rest.size()) {
@@ -78,10 +90,20 @@ bool Input::WriteSome() {
   return true;
 }
 
+bool Input::WriteAll() {
+  if (!WriteSome()) return false;
+  if (accepting_ || !typed_end_) return true;
+  typed_end_ = false;
+  const bool after_line = last_ == '\n' || last_ == '\r';
+  queue_.push_back(EndOfInput(pipe_.get(), after_line));
+  queued_ = queue_.back().size();
+  return WriteSome();
+}
+
 void Input::Flush(Loop& loop) {
   const std::lock_guard lock(mu_);
   if (!pipe_.valid()) return;
-  if (WriteSome()) {
+  if (WriteAll()) {
     watch_.reset();
     if (!accepting_) pipe_.reset();
     return;

@@ -14,14 +14,19 @@
 
 namespace palmshed::run {
 
-/// A bounded queue in front of a pipe. Queue and Close come from any thread, the rest happens on
-/// the loop's. A program that does not read, or has closed its end, holds up nobody.
+/// A bounded queue in front of a pipe or a terminal, which has no end: there the end-of-file
+/// character is typed at the end of the input. Queue and Close come from any thread, the rest
+/// happens on the loop's. A program that does not read, or has closed its end, holds up nobody.
 class Input {
  public:
   static constexpr std::size_t kMaxQueued = 16U << 20;
 
   /// Before the loop sees it: the pipe's write end, non-blocking.
   void Open(UniqueFd pipe, std::string first, bool close_after);
+  /// The same with a terminal that is not there yet.
+  void OpenTerminal(std::string first, bool close_after);
+  /// On the loop's thread: there it is.
+  void Connect(UniqueFd terminal);
   bool open() const;
   /// OVERLOADED beyond kMaxQueued, CONFLICT without an open pipe.
   Result<void> Queue(std::span<const std::byte> bytes);
@@ -33,6 +38,7 @@ class Input {
 
  private:
   bool WriteSome();  ///< False when the pipe is full.
+  bool WriteAll();   ///< The same, with what ends it.
 
   mutable std::mutex mu_;
   UniqueFd pipe_;                       ///< Changed on the loop's thread only.
@@ -41,6 +47,8 @@ class Input {
   std::size_t offset_ = 0;  ///< Into the first of `queue_`.
   std::size_t queued_ = 0;
   bool accepting_ = false;
+  bool typed_end_ = false;  ///< The end-of-file character is to be typed.
+  char last_ = '\n';        ///< Written last.
 };
 
 }  // namespace palmshed::run

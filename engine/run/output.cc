@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 
 #include "base/result.h"
@@ -102,14 +103,23 @@ Captured Output::Snapshot() const {
 }
 
 Result<std::size_t> Output::Read(std::uint64_t cursor, std::span<std::byte> into,
-                                 std::optional<Millis> wait) const {
+                                 std::optional<Millis> wait, const std::stop_token& stop) const {
+  const std::stop_callback wake(stop, [this] {
+    const std::lock_guard lock(mu_);
+    changed_.notify_all();
+  });
   std::unique_lock lock(mu_);
-  const auto ready = [&] { return total_ > cursor || finished_; };
+  const auto ready = [&] { return total_ > cursor || finished_ || stop.stop_requested(); };
   if (!wait) {
     changed_.wait(lock, ready);
   } else if (!changed_.wait_for(lock, Bounded(*wait), ready)) {
     return std::unexpected(Error{.code = ErrorCode::kOverloaded,
                                  .message = "no output within the time given",
+                                 .op = "read"});
+  }
+  if (total_ <= cursor && !finished_) {
+    return std::unexpected(Error{.code = ErrorCode::kConflict,
+                                 .message = "the wait was stopped by the caller",
                                  .op = "read"});
   }
   if (cursor < total_ - kept_) {

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <stop_token>
 
 #include "palmshed/error.h"
 #include "palmshed/result.h"
@@ -32,15 +33,16 @@ class Output {
   void Commit(std::size_t size);
   /// No more output will come.
   void Finish();
+  static constexpr auto kNobody = std::numeric_limits<std::uint64_t>::max();
   /// Bytes from position `cursor` on are kept whatever the retention limit says: somebody has not
-  /// read them yet.
+  /// read them yet. kNobody: no more.
   void Hold(std::uint64_t cursor);
 
   std::uint64_t total() const;
   Captured Snapshot() const;
-  /// As Execution::Read.
+  /// As Execution::Read. A stop request ends the wait with CONFLICT.
   Result<std::size_t> Read(std::uint64_t cursor, std::span<std::byte> into,
-                           std::optional<Millis> wait) const;
+                           std::optional<Millis> wait, const std::stop_token& stop = {}) const;
 
  private:
   struct Chunk {
@@ -58,9 +60,9 @@ class Output {
   mutable std::mutex mu_;
   mutable std::condition_variable changed_;
   std::deque<Chunk> chunks_;
-  std::uint64_t total_ = 0;                                         ///< Bytes ever committed.
-  std::uint64_t kept_ = 0;                                          ///< Bytes in `chunks_`.
-  std::uint64_t held_ = std::numeric_limits<std::uint64_t>::max();  ///< See Hold.
+  std::uint64_t total_ = 0;       ///< Bytes ever committed.
+  std::uint64_t kept_ = 0;        ///< Bytes in `chunks_`.
+  std::uint64_t held_ = kNobody;  ///< See Hold.
   bool finished_ = false;
 };
 

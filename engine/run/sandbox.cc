@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <expected>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,14 +34,67 @@ Event MakeEvent(std::string name, std::string sandbox, std::string execution = {
           .execution = std::move(execution)};
 }
 
+/// A limit as events name it; numbers of it have names that end in its unit.
+struct Resource {
+  std::string_view name;
+  std::string_view unit;
+};
+
+std::optional<Resource> ResourceOf(Cause cause) {
+  switch (cause) {
+    case Cause::kWallTimeout:
+      return Resource{.name = "timeout", .unit = "Ms"};
+    case Cause::kCpuTime:
+      return Resource{.name = "cpu", .unit = "Ms"};
+    case Cause::kMemory:
+      return Resource{.name = "memory", .unit = "Bytes"};
+    case Cause::kDisk:
+      return Resource{.name = "disk", .unit = "Bytes"};
+    case Cause::kPids:
+      return Resource{.name = "pids", .unit = ""};
+    case Cause::kExited:
+    case Cause::kSignaled:
+    case Cause::kCancelled:
+    case Cause::kStartupFailed:
+    case Cause::kBackendLost:
+    case Cause::kInternal:
+      return std::nullopt;
+  }
+  PALMSHED_UNREACHABLE();
+}
+
+/// The limit that ended an execution, as fields of an event; empty: none did.
+std::vector<std::pair<std::string, std::string>> LimitFields(const Termination& termination) {
+  const auto resource = ResourceOf(termination.cause);
+  if (!resource) return {};
+  std::vector<std::pair<std::string, std::string>> fields{
+      {"resource", std::string(resource->name)}};
+  const auto add = [&](std::string_view name, std::optional<std::uint64_t> value) {
+    if (!value) return;
+    fields.emplace_back(std::string(name).append(resource->unit), std::to_string(*value));
+  };
+  add("limit", termination.limit);
+  add("observed", termination.observed);
+  return fields;
+}
+
+/// Forks that the limit on processes refused while the execution went on; 0: none.
+std::int64_t PidsRefused(const Termination& termination) {
+  if (termination.cause == Cause::kPids) return 0;
+  const auto found = std::ranges::find(termination.evidence, backends::kPidsRefused,
+                                       [](const auto& entry) { return entry.first; });
+  return found == termination.evidence.end() ? 0 : found->second;
+}
+
 }  // namespace
 
-SandboxState::SandboxState(std::string id, plan::SandboxPlan plan, Context context)
-    : id_(std::move(id)), plan_(std::move(plan)), context_(std::move(context)) {}
+SandboxState::SandboxState(std::string id, Context context)
+    : id_(std::move(id)), context_(std::move(context)) {}
 
-void SandboxState::Attach(std::shared_ptr<backends::BackendSandbox> backend) {
+void SandboxState::Attach(backends::PlannedSandbox made) {
   const std::lock_guard lock(mu_);
-  backend_ = std::move(backend);
+  plan_ = std::move(made.plan);
+  backend_ = std::move(made.sandbox);
 }
 
 Result<std::shared_ptr<backends::BackendSandbox>> SandboxState::Live() const {
@@ -68,13 +123,21 @@ Result<std::shared_ptr<ExecutionState>> SandboxState::Start(const ExecRequest& r
   PALMSHED_TRY_VOID(MakeWorkDir(plan.work_dir));
   PALMSHED_TRY(
       auto execution,
-      ExecutionState::Start({.loop = context_.loop,
-                             .sandbox = std::move(backend),
-                             .backend = plan_.backend,
-                             .weaker = plan.weaker,
-                             .settled = [self = shared_from_this()](
-                                            const ExecResult& result) { self->OnSettled(result); }},
-                            plan, request.options));
+      ExecutionState::Start(
+          {.loop = context_.loop,
+           .sandbox = std::move(backend),
+           .backend = plan_.backend,
+           .weaker = plan.weaker,
+           .mounts = plan_.mounts,
+           .settled =
+               [self = shared_from_this()](const ExecResult& result) { self->OnSettled(result); },
+           .detached_gone =
+               [weak = weak_from_this()](const std::string& id, const Termination& termination) {
+                 if (const auto self = weak.lock()) {
+                   self->EmitLimit(id, termination);
+                 }
+               }},
+          plan, request.options));
   Event event = MakeEvent("exec.start", id_, execution->id());
   event.fields.emplace_back("timeoutMs", std::to_string(plan.timeout.count()));
   context_.emit(std::move(event));
@@ -97,7 +160,7 @@ Result<void> SandboxState::MakeWorkDir(const std::string& work_dir) const {
 Result<workspace::Workspace> SandboxState::OpenWorkspace() const {
   PALMSHED_TRY(const auto backend, Live());
   PALMSHED_TRY(auto root, backend->OpenWorkspace());
-  return workspace::Workspace(std::move(root), backend->FileOwner());
+  return workspace::Workspace(std::move(root), backend->FileOwner(), backend->Account());
 }
 
 void SandboxState::OnSettled(const ExecResult& result) {
@@ -106,21 +169,30 @@ void SandboxState::OnSettled(const ExecResult& result) {
                   {"cause", std::string(ToString(result.termination.cause))},
                   {"exitCode", std::to_string(result.exit_code)},
                   {"durationMs", std::to_string(result.duration.count())}};
-  if (result.status == Status::kTimedOut) {
-    Event enforced = MakeEvent("resource.enforced", id_, result.id);
-    enforced.fields = {{"resource", "timeout"},
-                       {"limitMs", std::to_string(result.termination.limit.value_or(0))}};
-    context_.emit(std::move(enforced));
-  }
+  EmitLimit(result.id, result.termination);
   context_.emit(std::move(event));
   const std::lock_guard lock(mu_);
   running_.erase(result.id);
   changed_.notify_all();
 }
 
+/// The limits that have ended an execution, or what it had detached, or have refused it something.
+void SandboxState::EmitLimit(const std::string& execution, const Termination& termination) const {
+  const auto enforced = [&](std::vector<std::pair<std::string, std::string>> fields) {
+    Event hit = MakeEvent("resource.enforced", id_, execution);
+    hit.fields = std::move(fields);
+    context_.emit(std::move(hit));
+  };
+  if (auto limit = LimitFields(termination); !limit.empty()) enforced(std::move(limit));
+  if (const std::int64_t refused = PidsRefused(termination); refused > 0) {
+    enforced({{"resource", "pids"}, {"refused", std::to_string(refused)}});
+  }
+}
+
 void SandboxState::OnLost() {
   const std::lock_guard lock(mu_);
   lost_ = true;
+  changed_.notify_all();
 }
 
 void SandboxState::Kill() {
@@ -130,6 +202,10 @@ void SandboxState::Kill() {
 }
 
 void SandboxState::Abandon() {
+  {
+    const std::lock_guard lock(mu_);
+    if (!backend_) return;
+  }
   Kill();
   context_.abandon(shared_from_this());
 }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "palmshed/events.h"
 #include "palmshed/json.h"
 #include "palmshed/result.h"
+#include "palmshed/units.h"
 #include "plan/plan.h"
 #include "run/execution.h"
 #include "workspace/workspace.h"
@@ -38,10 +40,10 @@ class SandboxState : public std::enable_shared_from_this<SandboxState> {
     std::function<void(const std::string& id)> gone;  ///< Runs once, when it is destroyed.
   };
 
-  SandboxState(std::string id, plan::SandboxPlan plan, Context context);
+  SandboxState(std::string id, Context context);
 
-  /// Before anything else.
-  void Attach(std::shared_ptr<backends::BackendSandbox> backend);
+  /// Before anything but OnLost.
+  void Attach(backends::PlannedSandbox made);
   const std::string& id() const { return id_; }
   const std::string& backend_name() const { return plan_.backend; }
   Result<Capabilities> GetCapabilities() const;
@@ -49,6 +51,8 @@ class SandboxState : public std::enable_shared_from_this<SandboxState> {
   Result<std::shared_ptr<ExecutionState>> Start(const ExecRequest& request);
   /// The workspace for one file operation.
   Result<workspace::Workspace> OpenWorkspace() const;
+  /// As Sandbox::WaitForPort.
+  Result<void> WaitForPort(std::uint16_t port, Millis limit, const std::stop_token& stop) const;
   /// Kills at once; the files go in the background.
   void Abandon();
   /// Kills at once and leaves the rest to Destroy.
@@ -63,9 +67,10 @@ class SandboxState : public std::enable_shared_from_this<SandboxState> {
   void AwaitExecutions();
   Result<void> MakeWorkDir(const std::string& work_dir) const;
   void OnSettled(const ExecResult& result);
+  void EmitLimit(const std::string& execution, const Termination& termination) const;
 
   const std::string id_;
-  const plan::SandboxPlan plan_;
+  plan::SandboxPlan plan_;  ///< Constant once attached.
   Context context_;
 
   mutable std::mutex mu_;

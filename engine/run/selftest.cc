@@ -3,13 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <chrono>
 #include <cstring>
 #include <expected>
-#include <map>
+#include <iterator>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,18 +21,16 @@
 #include "palmshed/options.h"
 #include "palmshed/result.h"
 #include "palmshed/units.h"
+#include "plan/limits.h"
 #include "run/execution.h"
 #include "run/sandbox.h"
 #include "run/selftest_host.h"
+#include "run/selftest_limits.h"
+#include "run/selftest_mounts.h"
+#include "run/selftest_probe.h"
 
 namespace palmshed::run {
 namespace {
-
-constexpr char kProbe[] = ".palmshed-probe";
-constexpr Millis kPatience{10'000};
-
-/// What the probe saw: errno by attempt, 0 where it succeeded.
-using Attempts = std::map<std::string, int, std::less<>>;
 
 /// A control, and the attempts that show it: all of `refused` fail, all of `allowed` succeed.
 struct Proof {
@@ -54,8 +49,8 @@ constexpr std::string_view kProcessesLost = "programs could see and signal the h
 constexpr std::string_view kPrivilegesLost =
     "programs could use kernel interfaces that contained programs never need";
 
-const std::vector<Proof>& PrivateProofs() {
-  static const std::vector<Proof> kProofs{
+std::vector<Proof> PrivateProofs(bool scopes) {
+  return {
       {"osFilesystemIsolation",
        "mount namespace, Landlock",
        {"host_file", "host_chmod", "host_socket", "write_runtime"},
@@ -67,22 +62,22 @@ const std::vector<Proof>& PrivateProofs() {
        {"own_tcp", "own_socketpair"},
        kNetworkLost},
       {"processIsolation",
-       "pid namespace, Landlock signal scope",
+       scopes ? "pid namespace, Landlock signal scope" : "pid namespace",
        {"host_signal"},
        {"own_child"},
-       kProcessesLost},
+       kProcessesLost,
+       scopes ? "" : "executions of one sandbox can signal each other"},
       {"privileges",
-       "user namespace, no_new_privs, empty capability sets, seccomp",
+       "no_new_privs, empty capability sets, seccomp",
        {"become_root", "new_user_namespace", "mount", "keyring", "io_uring"},
        {"own_child"},
        kPrivilegesLost}};
-  return kProofs;
 }
 
 /// Without namespaces. What a sandbox does not have there is not tried: POSIX shared memory and a
 /// loopback of its own.
-const std::vector<Proof>& FilteredProofs() {
-  static const std::vector<Proof> kProofs{
+std::vector<Proof> FilteredProofs() {
+  return {
       {"osFilesystemIsolation",
        "Landlock, seccomp",
        {"host_file", "host_chmod", "host_socket", "write_runtime"},
@@ -108,14 +103,14 @@ const std::vector<Proof>& FilteredProofs() {
        {"become_root", "new_user_namespace", "mount", "keyring", "io_uring"},
        {"own_child"},
        kPrivilegesLost}};
-  return kProofs;
 }
 
-const std::vector<Proof>& ProofsFor(const Capabilities& capabilities) {
-  return capabilities.filesystem_view == "filtered" ? FilteredProofs() : PrivateProofs();
+std::vector<Proof> ProofsFor(const backends::Description& described) {
+  if (described.capabilities.filesystem_view == "filtered") return FilteredProofs();
+  return PrivateProofs(described.offer.scopes);
 }
 
-std::string Shown(const Attempts& attempts, std::string_view name) {
+std::string Shown(const Reports& attempts, std::string_view name) {
   const auto found = attempts.find(name);
   std::string text(name);
   if (found == attempts.end()) return text + ": not tried";
@@ -123,7 +118,7 @@ std::string Shown(const Attempts& attempts, std::string_view name) {
          (found->second == 0 ? ": worked" : std::string(": ") + ::strerrorname_np(found->second));
 }
 
-Control Judge(const Proof& proof, const Attempts& attempts) {
+Control Judge(const Proof& proof, const Reports& attempts) {
   Control control{.name = std::string(proof.name),
                   .works = true,
                   .mechanism = std::string(proof.mechanism),
@@ -139,55 +134,59 @@ Control Judge(const Proof& proof, const Attempts& attempts) {
   return control;
 }
 
-/// Lines of "name errno".
-Attempts Parse(std::string_view text) {
-  Attempts attempts;
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
-    const std::size_t space = line.find(' ');
-    if (space == std::string_view::npos) continue;
-    attempts[std::string(line.substr(0, space))] = std::atoi(line.data() + space + 1);
-  }
-  return attempts;
-}
-
-Result<ExecResult> RunProbe(SandboxState& sandbox, std::vector<std::string> arguments,
-                            ExecOptions options = {}) {
-  arguments.insert(arguments.begin(), {std::string("./") + kProbe, "probe"});
-  options.timeout = kPatience;
-  PALMSHED_TRY(auto execution,
-               sandbox.Start({.args = std::move(arguments), .options = std::move(options)}));
-  (void)execution->WaitSettled(std::nullopt);
-  return *execution->result();
-}
-
-Result<Attempts> Attempt(SandboxState& sandbox) {
+Result<Reports> Attempt(SandboxState& sandbox) {
   PALMSHED_TRY(const HostTargets targets, HostTargets::Create());
   PALMSHED_TRY(
-      const ExecResult result,
-      RunProbe(sandbox, {"attempts", targets.file(), targets.socket(), targets.abstract_name(),
-                         std::to_string(targets.port()), std::to_string(::getpid())}));
+      const auto execution,
+      StartProbe(sandbox, {"attempts", targets.file(), targets.socket(), targets.abstract_name(),
+                           std::to_string(targets.port()), std::to_string(::getpid())}));
+  const ExecResult result = AwaitProbe(*execution);
   if (!result.ok()) {
     return std::unexpected(Error{.code = ErrorCode::kUnknown,
                                  .message = "the probe ended with " +
                                             std::string(ToString(result.termination.cause)) + " " +
                                             result.err.bytes});
   }
-  return Parse(result.out.bytes);
+  return ParseReports(result.out.bytes);
 }
 
 /// A program that prints, waits for its input and ends: its output must come before its end.
 bool StreamsLive(SandboxState& sandbox) {
-  auto execution = sandbox.Start({.args = {std::string("./") + kProbe, "probe", "echo"},
-                                  .options = {.timeout = kPatience, .stdin_pipe = true}});
+  const auto execution = StartProbe(sandbox, {"echo"}, {.stdin_pipe = true});
   if (!execution) return false;
-  std::array<std::byte, 16> buffer{};
-  const auto first = (*execution)->output(Stream::kStdout).Read(0, buffer, kPatience);
-  const bool live = first && *first > 0 && (*execution)->status() == Status::kRunning;
+  const bool live = AwaitReport(**execution) && (*execution)->status() == Status::kRunning;
   const bool closed = (*execution)->CloseStdin().has_value();
   (void)(*execution)->WaitSettled(std::nullopt);
   return live && closed && (*execution)->status() == Status::kCompleted;
+}
+
+/// A program finds itself on a terminal, of the size that was asked for, which it can open by the
+/// name that every terminal has.
+Control TestTerminals(SandboxState& sandbox, const plan::Offer& offer) {
+  Control control{
+      .name = "tty", .mechanism = "devpts", .lost = "programs could not be given a terminal"};
+  if (!offer.terminals) {
+    control.detail = offer.terminals_missing.reason;
+    control.remedy = offer.terminals_missing.remedy;
+    return control;
+  }
+  constexpr TerminalSize kSize{.rows = 7, .columns = 77};
+  const auto execution = StartProbe(sandbox, {"terminal"}, {.tty = kSize});
+  if (!execution) {
+    control.detail = execution.error().message;
+    control.remedy = execution.error().remedy;
+    return control;
+  }
+  const ExecResult result = AwaitProbe(**execution);
+  const Reports reports = ParseReports(result.out.bytes);
+  const Reports expected{{"stdin", 0},       {"stdout", 0},        {"stderr", 0},
+                         {"dev_tty", 0},     {"rows", kSize.rows}, {"columns", kSize.columns},
+                         {"end_of_input", 0}};
+  control.works = result.ok() && reports == expected;
+  for (const auto& [name, number] : reports) {
+    control.detail += (control.detail.empty() ? "" : ", ") + name + ": " + std::to_string(number);
+  }
+  return control;
 }
 
 /// A round trip through the file API, and a path that leaves the workspace.
@@ -201,55 +200,112 @@ bool FilesContained(const workspace::Workspace& files) {
          outside.error().code == ErrorCode::kFsError;
 }
 
-void NoteFailure(const Error& error, Capabilities& capabilities) {
-  for (const Proof& proof : ProofsFor(capabilities)) {
+void NoteFailure(const Error& error, const backends::Description& described,
+                 Capabilities& capabilities) {
+  for (const Proof& proof : ProofsFor(described)) {
     capabilities.controls.push_back({.name = std::string(proof.name),
                                      .mechanism = std::string(proof.mechanism),
                                      .detail = error.message,
                                      .lost = std::string(proof.lost),
                                      .remedy = error.remedy});
   }
+  NoteUntested(error, capabilities.controls);
   capabilities.os_filesystem_isolation = Support::kUnsupported;
 }
 
-bool Works(const Capabilities& capabilities, std::string_view name) {
-  return std::ranges::any_of(capabilities.controls, [&](const Control& control) {
-    return control.name == name && control.works;
-  });
+/// What one sandbox showed.
+struct Findings {
+  std::vector<Control> controls{};
+  bool filesystem = false;
+  bool streaming = false;
+};
+
+Result<Findings> TestIn(SandboxState& sandbox, std::span<const std::byte> probe,
+                        const backends::Description& described) {
+  PALMSHED_TRY_VOID(InstallProbe(sandbox, probe));
+  PALMSHED_TRY(const auto files, sandbox.OpenWorkspace());
+  PALMSHED_TRY(const Reports attempts, Attempt(sandbox));
+  Findings findings;
+  for (const Proof& proof : ProofsFor(described)) {
+    findings.controls.push_back(Judge(proof, attempts));
+  }
+  findings.filesystem = FilesContained(files);
+  findings.streaming = StreamsLive(sandbox);
+  findings.controls.push_back(TestTerminals(sandbox, described.offer));
+  return findings;
 }
 
-Result<void> TestIn(SandboxState& sandbox, std::span<const std::byte> probe,
-                    Capabilities& capabilities) {
-  PALMSHED_TRY(const auto files, sandbox.OpenWorkspace());
-  PALMSHED_TRY_VOID(files.WriteFile(kProbe, probe, 0755));
-  PALMSHED_TRY(const Attempts attempts, Attempt(sandbox));
-  for (const Proof& proof : ProofsFor(capabilities)) {
-    capabilities.controls.push_back(Judge(proof, attempts));
+enum class Limits : bool { kNot, kToo };
+
+Result<Findings> TestAndDestroy(SandboxState& sandbox, std::span<const std::byte> probe,
+                                const backends::Description& described, Limits limits) {
+  auto findings = TestIn(sandbox, probe, described);
+  if (findings && limits == Limits::kToo) {
+    std::ranges::move(TestLimits(sandbox, described.offer), std::back_inserter(findings->controls));
   }
-  capabilities.filesystem = FilesContained(files);
-  capabilities.streaming = StreamsLive(sandbox);
-  return {};
+  const auto destroyed = sandbox.Destroy();
+  if (findings && !destroyed) return std::unexpected(destroyed.error());
+  return findings;
+}
+
+/// A control works when it does in both, if it was tested in both.
+Findings Weaker(Findings a, const Findings& b) {
+  for (std::size_t i = 0; i < a.controls.size(); ++i) {
+    if (!b.controls[i].works) a.controls[i] = b.controls[i];
+  }
+  const auto more = b.controls.begin() + std::ssize(a.controls);
+  a.controls.insert(a.controls.end(), more, b.controls.end());
+  a.filesystem = a.filesystem && b.filesystem;
+  a.streaming = a.streaming && b.streaming;
+  return a;
+}
+
+/// Two sandboxes, since a backend may make the first of its kind in another way than the rest. To
+/// limits, which are set up anew for each execution, that makes no difference.
+Result<Findings> TestBoth(backends::Backend& backend, const MakeSandbox& make,
+                          std::shared_ptr<SandboxState> first,
+                          const backends::Description& described) {
+  const auto probe = backend.ProbeProgram();
+  const std::string name(backend.name());
+  PALMSHED_TRY(Findings findings, TestAndDestroy(*first, probe, described, Limits::kNot));
+  PALMSHED_TRY(const auto second, make({.backend = name}));
+  PALMSHED_TRY(const Findings others, TestAndDestroy(*second, probe, described, Limits::kToo));
+  findings = Weaker(std::move(findings), others);
+  const MakeStorage make_storage = [&](Bytes quota, Storage storage) {
+    return make({.backend = name, .disk_quota = quota, .storage = storage});
+  };
+  std::ranges::move(TestStorage(make_storage, described.offer, probe),
+                    std::back_inserter(findings.controls));
+  const MakeMounted make_mounted = [&](std::vector<Mount> mounts) {
+    return make({.backend = name, .mounts = std::move(mounts)});
+  };
+  findings.controls.push_back(TestMounts(make_mounted, probe));
+  return findings;
 }
 
 }  // namespace
 
 Result<Capabilities> SelfTest(backends::Backend& backend, const MakeSandbox& make) {
-  PALMSHED_TRY(Capabilities capabilities, backend.Describe());
-  auto sandbox = make({.backend = std::string(backend.name())});
-  if (!sandbox) {
-    NoteFailure(sandbox.error(), capabilities);
+  auto first = make({.backend = std::string(backend.name())});
+  PALMSHED_TRY(backends::Description described, backend.Describe());
+  described.offer = plan::WithLimits(std::move(described.offer));
+  Capabilities capabilities = described.capabilities;
+  const auto findings = first ? TestBoth(backend, make, *std::move(first), described)
+                              : Result<Findings>(std::unexpected(std::move(first.error())));
+  if (!findings) {
+    NoteFailure(findings.error(), described, capabilities);
     return capabilities;
   }
-  const auto tested = TestIn(**sandbox, backend.ProbeProgram(), capabilities);
-  const auto destroyed = (*sandbox)->Destroy();
-  if (!tested) {
-    NoteFailure(tested.error(), capabilities);
-    return capabilities;
-  }
-  if (!destroyed) return std::unexpected(destroyed.error());
+  capabilities.controls.insert(capabilities.controls.end(), findings->controls.begin(),
+                               findings->controls.end());
+  capabilities.filesystem = findings->filesystem;
+  capabilities.streaming = findings->streaming;
+  capabilities.tty = Works(capabilities, "tty");
   capabilities.network_isolation = Works(capabilities, "networkIsolation");
   capabilities.os_filesystem_isolation =
       Works(capabilities, "osFilesystemIsolation") ? Support::kSupported : Support::kUnsupported;
+  capabilities.mounts = Works(capabilities, "mounts");
+  SetLimitFlags(described.offer, capabilities);
   return capabilities;
 }
 

@@ -1,15 +1,14 @@
 #include "run/selftest_host.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <expected>
 #include <string>
@@ -20,6 +19,7 @@
 #include "base/sys.h"
 #include "base/unique_fd.h"
 #include "palmshed/error.h"
+#include "run/selftest_directory.h"
 
 namespace palmshed::run {
 namespace {
@@ -90,30 +90,12 @@ Result<std::uint16_t> PortOf(BorrowedFd socket) {
 }  // namespace
 
 Result<HostTargets> HostTargets::Create() {
-  HostTargets targets;
-  PALMSHED_TRY_VOID(targets.MakeDirectory());
+  PALMSHED_TRY(auto directory, SelfTestDirectory::Create());
+  HostTargets targets(std::move(directory));
+  PALMSHED_TRY_VOID(targets.directory_.AddFile(kFile, 0644));
   PALMSHED_TRY_VOID(targets.Listen());
   PALMSHED_TRY_VOID(targets.CheckReachable());
   return targets;
-}
-
-HostTargets::~HostTargets() {
-  if (directory_.empty()) return;
-  (void)::unlink(file().c_str());
-  (void)::unlink(socket().c_str());
-  (void)::rmdir(directory_.c_str());
-}
-
-Result<void> HostTargets::MakeDirectory() {
-  std::string name = "/tmp/palmshed-self-test-XXXXXX";
-  if (::mkdtemp(name.data()) == nullptr) {
-    return std::unexpected(SysError(ErrorCode::kFsError, "mkdtemp", errno, "/tmp"));
-  }
-  directory_ = name;
-  // Only the sandbox, not permissions, may keep its program away.
-  if (::chmod(name.c_str(), 0755) < 0) return std::unexpected(SysError("chmod", errno, name));
-  PALMSHED_TRY(const UniqueFd made, sys::Open(file(), O_WRONLY | O_CREAT | O_EXCL, 0644));
-  return sys::Fchmod(made.get(), 0644);
 }
 
 Result<void> HostTargets::Listen() {

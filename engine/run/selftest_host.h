@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "base/unique_fd.h"
 #include "palmshed/error.h"
+#include "run/selftest_directory.h"
 
 namespace palmshed::run {
 
@@ -17,24 +19,20 @@ class HostTargets {
   /// FS_ERROR or OVERLOADED when the host itself has no room for them; UNKNOWN when the positive
   /// control failed.
   static Result<HostTargets> Create();
-  ~HostTargets();
-  HostTargets(HostTargets&&) noexcept = default;
-  HostTargets& operator=(HostTargets&&) noexcept = delete;
-  HostTargets(const HostTargets&) = delete;
-  HostTargets& operator=(const HostTargets&) = delete;
 
   std::uint16_t port() const { return port_; }
   const std::string& abstract_name() const { return abstract_name_; }
-  std::string file() const { return directory_ + "/file"; }
-  std::string socket() const { return directory_ + "/socket"; }
+  std::string file() const { return directory_.PathOf(kFile); }
+  std::string socket() const { return directory_.PathOf("socket"); }
 
  private:
-  HostTargets() = default;
-  Result<void> MakeDirectory();
+  static constexpr char kFile[] = "file";
+
+  explicit HostTargets(SelfTestDirectory directory) : directory_(std::move(directory)) {}
   Result<void> Listen();
   Result<void> CheckReachable() const;
 
-  std::string directory_;  ///< World-readable, below the temporary directory.
+  SelfTestDirectory directory_;
   std::string abstract_name_;
   std::uint16_t port_ = 0;
   UniqueFd tcp_;

@@ -77,6 +77,9 @@ Result<void> MakeAllMissing(BorrowedFd root, const Owner& owner, const SandboxPa
   return path.name() == ".." ? Result<void>() : MakeIfMissing(root, owner, path, mode);
 }
 
+/// Something else, or nothing.
+bool IsNoLink(const Error& error) { return error.sys_errno == EINVAL || error.sys_errno == ENOENT; }
+
 /// The path that a link in the last place of `path` leads to.
 Result<SandboxPath> Redirect(const SandboxPath& path, const std::string& target) {
   if (target.starts_with('/')) return std::unexpected(FileError(path, kLeaves));
@@ -94,6 +97,10 @@ Error FileError(const SandboxPath& path, std::string_view problem) {
 
 Error FileError(const Error& cause, const SandboxPath& path) {
   if (cause.sys_errno == 0) return cause;
+  // Of a path that would climb out, what is missing on the way says nothing.
+  if (cause.sys_errno == ENOENT && !LinkStaysInside(0, path.given())) {
+    return FileError(path, kLeaves);
+  }
   const std::string_view meaning = Meaning(cause.sys_errno);
   Error error = meaning.empty()
                     ? SysError(ErrorCode::kFsError, cause.op, cause.sys_errno, path.given())
@@ -130,7 +137,8 @@ Result<Leaf> OpenLeafToWrite(BorrowedFd root, const Owner& owner, const SandboxP
   SandboxPath place = path;
   for (int links = 0; links < kMaxLinks; ++links) {
     auto target = sys::ReadlinkAt(leaf.parent.get(), leaf.name);
-    if (!target) return leaf;  // Not a link, or nothing there.
+    if (!target && IsNoLink(target.error())) return leaf;
+    if (!target) return std::unexpected(FileError(target.error(), path));
     PALMSHED_TRY(place, Redirect(place, *target));
     auto next = OpenLeaf(root, place);
     if (!next) return std::unexpected(FileError(next.error(), path));

@@ -20,10 +20,13 @@
 #include "base/sys_files.h"
 #include "base/unique_fd.h"
 #include "palmshed/error.h"
+#include "workspace/disk_account.h"
+#include "workspace/new_directory.h"
 #include "workspace/new_file.h"
+#include "workspace/new_link.h"
 #include "workspace/path.h"
-#include "workspace/remove_tree.h"
 #include "workspace/resolve.h"
+#include "workspace/upload_size.h"
 #include "workspace/workspace.h"
 
 namespace palmshed::workspace {
@@ -147,15 +150,7 @@ class TreeUpload {
     if (!LinkStaysInside(depth, to)) {
       return std::unexpected(HostError(path, "is a link that leaves the workspace"));
     }
-    PALMSHED_TRY(const std::string temporary, TemporaryName());
-    PALMSHED_TRY_VOID(OnHost(sys::SymlinkAt(to, target, temporary), path));
-    auto published = [&]() -> Result<void> {
-      if (owner_) PALMSHED_TRY_VOID(sys::LchownAt(target, temporary, *owner_, *owner_));
-      return sys::RenameAt(target, temporary, target, name);
-    }();
-    // The failure to report is the first one.
-    if (!published) (void)sys::UnlinkAt(target, temporary);
-    return OnHost(std::move(published), path);
+    return OnHost(PutSymlink(to, target, name, owner_), path);
   }
 
   Owner owner_;
@@ -172,22 +167,6 @@ Result<UniqueFd> OpenSource(const std::string& path) {
     return OnHost(sys::Open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY), path);
   }
   return std::unexpected(HostError(path, "is neither a file nor a directory"));
-}
-
-/// Makes a directory under a temporary name, lets `fill` fill it, and gives it its name.
-template <class Fill>
-Result<void> MakeWhole(const Leaf& leaf, Fill fill) {
-  PALMSHED_TRY(const std::string temporary, TemporaryName());
-  PALMSHED_TRY_VOID(sys::MkdirAt(leaf.parent.get(), temporary, kUnfinishedMode));
-  auto filled = [&]() -> Result<void> {
-    PALMSHED_TRY(const UniqueFd fd,
-                 sys::OpenAt(leaf.parent.get(), temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
-    PALMSHED_TRY_VOID(fill(fd.get()));
-    return sys::RenameAt(leaf.parent.get(), temporary, leaf.parent.get(), leaf.name);
-  }();
-  // The failure to report is the first one.
-  if (!filled) (void)RemoveTree(leaf.parent.get(), temporary);
-  return filled;
 }
 
 struct HostDirectory {
@@ -211,6 +190,20 @@ Result<void> UploadDirectory(HostDirectory source, BorrowedFd root, const Owner&
   // What the walk itself reports names the host's side already.
   if (!made && made.error().field.empty()) return std::unexpected(FileError(made.error(), to));
   return made;
+}
+
+DiskChange ChangeByUpload(BorrowedFd source, const struct stat& st, BorrowedFd root,
+                          const SandboxPath& to) {
+  const auto there = OpenInside(root, to, O_PATH);
+  if (S_ISDIR(st.st_mode)) {
+    DiskChange change = ChangeByTree(source, there ? there->get() : -1);
+    if (!there) change.more += RoomFor(1);
+    return change;
+  }
+  DiskChange change{.more = RoomForCopy(source, st)};
+  const auto replaced = there ? sys::Fstat(there->get()) : Result<struct stat>(st);
+  if (there && replaced) change.less = RoomOf(*replaced);
+  return change;
 }
 
 /// The directory and the name in it that a host path ends with.
@@ -239,6 +232,13 @@ Result<void> Workspace::UploadFile(std::string_view host_path, std::string_view 
   PALMSHED_TRY(const SandboxPath to, SandboxPath::Parse(path));
   PALMSHED_TRY(UniqueFd source, OpenSource(from));
   PALMSHED_TRY(const struct stat st, OnHost(sys::Fstat(source.get()), from));
+  if (!account_) return Upload(std::move(source), st, from, to);
+  const DiskChange change = ChangeByUpload(source.get(), st, root_.get(), to);
+  return InQuota(change, [&] { return Upload(std::move(source), st, from, to); });
+}
+
+Result<void> Workspace::Upload(UniqueFd source, const struct stat& st, const std::string& from,
+                               const SandboxPath& to) const {
   PALMSHED_TRY(const struct stat workspace, OnHost(sys::Fstat(root_.get()), from));
   TreeUpload upload(owner_, workspace);
   if (S_ISDIR(st.st_mode)) {

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <expected>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,10 +25,13 @@
 #include "palmshed/error.h"
 #include "palmshed/files.h"
 #include "palmshed/units.h"
+#include "workspace/disk_account.h"
+#include "workspace/disk_usage.h"
 #include "workspace/new_file.h"
 #include "workspace/path.h"
 #include "workspace/remove_tree.h"
 #include "workspace/resolve.h"
+#include "workspace/upload_size.h"
 
 namespace palmshed::workspace {
 namespace {
@@ -97,6 +101,29 @@ Result<std::vector<DirEntry>> ReadEntries(UniqueFd fd) {
   return entries;
 }
 
+Result<void> RemoveAt(BorrowedFd root, std::string_view path, bool recursive) {
+  PALMSHED_TRY(const SandboxPath where, SandboxPath::Parse(path));
+  PALMSHED_TRY(const Leaf leaf, OpenLeaf(root, where));
+  const BorrowedFd parent = leaf.parent.get();
+  PALMSHED_TRY(const struct stat st,
+               Report(sys::FstatAt(parent, leaf.name, AT_SYMLINK_NOFOLLOW), where));
+  if (S_ISDIR(st.st_mode)) {
+    return Report(recursive ? RemoveTree(parent, leaf.name, kRemovalLimit)
+                            : sys::UnlinkAt(parent, leaf.name, AT_REMOVEDIR),
+                  where);
+  }
+  if (where.directory_only()) return std::unexpected(FileError(where, "is not a directory"));
+  return Report(sys::UnlinkAt(parent, leaf.name), where);
+}
+
+/// What a file that is written to `path` takes the place of.
+DiskAmount Replaced(BorrowedFd root, const SandboxPath& path) {
+  const auto there = OpenInside(root, path, O_PATH);
+  if (!there) return {};
+  const auto st = sys::Fstat(there->get());
+  return st ? RoomOf(*st) : DiskAmount{};
+}
+
 }  // namespace
 
 Result<void> CheckMode(std::uint32_t mode) {
@@ -127,7 +154,8 @@ Result<void> CheckReplaceable(const Leaf& leaf, const SandboxPath& path) {
   return std::unexpected(FileError(path, "is not a regular file"));
 }
 
-Workspace::Workspace(UniqueFd root, Owner owner) : root_(std::move(root)), owner_(owner) {}
+Workspace::Workspace(UniqueFd root, Owner owner, std::shared_ptr<DiskAccount> account)
+    : root_(std::move(root)), owner_(owner), account_(std::move(account)) {}
 
 Result<std::string> Workspace::ReadFile(std::string_view path) const {
   PALMSHED_TRY(const SandboxPath where, SandboxPath::Parse(path));
@@ -139,11 +167,14 @@ Result<void> Workspace::WriteFile(std::string_view path, std::span<const std::by
                                   std::uint32_t mode) const {
   PALMSHED_TRY_VOID(CheckMode(mode));
   PALMSHED_TRY(const SandboxPath where, SandboxPath::Parse(path));
-  PALMSHED_TRY(const Leaf leaf, OpenLeafToWrite(root_.get(), owner_, where));
-  PALMSHED_TRY_VOID(CheckReplaceable(leaf, where));
-  PALMSHED_TRY(NewFile file, Report(NewFile::Create(leaf.parent.get(), owner_), where));
-  PALMSHED_TRY_VOID(Report(sys::WriteAll(file.fd(), content), where));
-  return Report(file.Publish(leaf.name, mode), where);
+  const DiskChange change{.more = RoomFor(content.size()), .less = Replaced(root_.get(), where)};
+  return InQuota(change, [&]() -> Result<void> {
+    PALMSHED_TRY(const Leaf leaf, OpenLeafToWrite(root_.get(), owner_, where));
+    PALMSHED_TRY_VOID(CheckReplaceable(leaf, where));
+    PALMSHED_TRY(NewFile file, Report(NewFile::Create(leaf.parent.get(), owner_), where));
+    PALMSHED_TRY_VOID(Report(sys::WriteAll(file.fd(), content), where));
+    return Report(file.Publish(leaf.name, mode), where);
+  });
 }
 
 Result<std::vector<DirEntry>> Workspace::List(std::string_view path) const {
@@ -170,23 +201,18 @@ Result<FileStat> Workspace::Stat(std::string_view path) const {
 Result<void> Workspace::MakeDirectory(std::string_view path, std::uint32_t mode) const {
   PALMSHED_TRY_VOID(CheckMode(mode));
   PALMSHED_TRY(const SandboxPath where, SandboxPath::Parse(path));
-  PALMSHED_TRY_VOID(OpenOrMakeDirectory(root_.get(), owner_, where, mode));
-  return {};
+  if (account_ && OpenInside(root_.get(), where, O_PATH | O_DIRECTORY)) return {};
+  return InQuota({.more = RoomFor(1)}, [&]() -> Result<void> {
+    PALMSHED_TRY_VOID(OpenOrMakeDirectory(root_.get(), owner_, where, mode));
+    return {};
+  });
 }
 
 Result<void> Workspace::Remove(std::string_view path, bool recursive) const {
-  PALMSHED_TRY(const SandboxPath where, SandboxPath::Parse(path));
-  PALMSHED_TRY(const Leaf leaf, OpenLeaf(root_.get(), where));
-  const BorrowedFd parent = leaf.parent.get();
-  PALMSHED_TRY(const struct stat st,
-               Report(sys::FstatAt(parent, leaf.name, AT_SYMLINK_NOFOLLOW), where));
-  if (S_ISDIR(st.st_mode)) {
-    return Report(recursive ? RemoveTree(parent, leaf.name, kRemovalLimit)
-                            : sys::UnlinkAt(parent, leaf.name, AT_REMOVEDIR),
-                  where);
-  }
-  if (where.directory_only()) return std::unexpected(FileError(where, "is not a directory"));
-  return Report(sys::UnlinkAt(parent, leaf.name), where);
+  auto removed = RemoveAt(root_.get(), path, recursive);
+  // What failed may have removed a part of it.
+  if (account_) account_->NoteRemoval();
+  return removed;
 }
 
 Result<void> Workspace::Move(std::string_view from, std::string_view to) const {

@@ -8,18 +8,25 @@
 // counts as leaving, wherever it points.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <expected>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/unique_fd.h"
 #include "palmshed/error.h"
 #include "palmshed/files.h"
+#include "palmshed/streams.h"
 #include "palmshed/units.h"
+#include "workspace/disk_account.h"
 #include "workspace/resolve.h"
 
 namespace palmshed::workspace {
@@ -31,11 +38,14 @@ inline constexpr std::size_t kMaxListed = 100'000;
 
 /// Any thread; calls may run at the same time. Blocks: not for the loop's thread. Errors of every
 /// call: FS_ERROR (outside the workspace, or it failed), NOT_FOUND, INVALID_OPTIONS (field "path"
-/// or "mode"), OVERLOADED.
+/// or "mode"), OVERLOADED; of those that write, ERR_DISK_QUOTA_EXCEEDED, and then nothing has been
+/// written (of an archive: nothing more).
 class Workspace {
  public:
   /// `root` is the directory, opened for reading or O_PATH. What the API makes is given to `owner`.
-  explicit Workspace(UniqueFd root, Owner owner = std::nullopt);
+  /// Without an account there is no quota.
+  explicit Workspace(UniqueFd root, Owner owner = std::nullopt,
+                     std::shared_ptr<DiskAccount> account = nullptr);
 
   Result<std::string> ReadFile(std::string_view path) const;
   /// Atomic: a reader sees the old content or the new. Missing parents are made.
@@ -60,13 +70,36 @@ class Workspace {
   /// setuid, setgid and sticky are not. Links inside a tree stay links, and must not lead outside
   /// as they are written; special files are refused. `host_path` itself may be a link.
   Result<void> UploadFile(std::string_view host_path, std::string_view path) const;
+  /// As Sandbox::UploadArchive. Room is asked for entry by entry, before each is written.
+  Result<ArchiveSummary> UploadArchive(std::string_view path, ByteSource& source,
+                                       const ArchiveLimits& limits = {}) const;
+  /// As Sandbox::DownloadArchive.
+  Result<ArchiveSummary> DownloadArchive(std::string_view path, ByteSink& sink,
+                                         const ArchiveLimits& limits = {}) const;
   /// Copies a regular file to the host, atomically. `host_path` must be absent or a regular file.
   Result<void> DownloadFile(std::string_view path, std::string_view host_path) const;
 
  private:
+  /// Writes once there is room for it.
+  template <class Write>
+  Result<void> InQuota(const DiskChange& change, Write write) const;
+  Result<void> Upload(UniqueFd source, const struct stat& st, const std::string& from,
+                      const SandboxPath& to) const;
+
   UniqueFd root_;
   Owner owner_;
+  std::shared_ptr<DiskAccount> account_;
 };
+
+template <class Write>
+Result<void> Workspace::InQuota(const DiskChange& change, Write write) const {
+  if (!account_) return write();
+  auto ticket = account_->Reserve(root_.get(), change);
+  if (!ticket) return std::unexpected(std::move(ticket.error()));
+  auto written = write();
+  if (written) (*ticket)->Done();
+  return written;
+}
 
 /// INVALID_OPTIONS, field "mode", unless it consists of permission bits only.
 Result<void> CheckMode(std::uint32_t mode);

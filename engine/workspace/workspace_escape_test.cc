@@ -72,6 +72,7 @@ TEST_F(Planted, ReadingLeavesIsRefused) {
   ExpectLeaves(workspace_.ReadFile("../" + outside_.path()));
   ExpectLeaves(workspace_.ReadFile(outside_.At("passwd")));
   ExpectLeaves(workspace_.ReadFile("ok/../../x"));
+  ExpectLeaves(workspace_.ReadFile("missing/../../x"));
   ExpectLeaves(workspace_.List("d"));
   ExpectLeaves(workspace_.List(".."));
   ExpectLeaves(workspace_.Stat("d/passwd"));

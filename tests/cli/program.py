@@ -3,6 +3,7 @@
 import array
 import ctypes
 import fcntl
+import json
 import os
 import re
 import select
@@ -12,10 +13,14 @@ import tempfile
 import termios
 import time
 import unittest
+import warnings
 from pathlib import Path
+
+import jsonschema
 
 PALMSHED = os.environ.get("PALMSHED", "palmshed")
 REPOSITORY = Path(__file__).resolve().parents[2]
+SCHEMAS = REPOSITORY / "spec" / "schemas"
 DEADLINE = 60.0  # Seconds; far above what anything here takes, so that a hang is a failure.
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -54,6 +59,17 @@ def queued(pipe):
     size = array.array("i", [0])
     fcntl.ioctl(pipe, termios.FIONREAD, size)
     return size[0]
+
+
+def validator(name):
+    schemas = [json.loads(path.read_text()) for path in SCHEMAS.glob("*.schema.json")]
+    schema = json.loads((SCHEMAS / f"{name}.schema.json").read_text())
+    with warnings.catch_warnings():
+        # What replaces it is missing from the oldest jsonschema that is to be supported.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        store = {one["$id"]: one for one in schemas}
+        resolver = jsonschema.RefResolver(schema["$id"], schema, store=store)
+        return jsonschema.Draft202012Validator(schema, resolver=resolver)
 
 
 class ProgramTest(unittest.TestCase):
@@ -158,6 +174,16 @@ def paths_naming(sandbox, state):
     ]
     mounts = Path("/proc/self/mountinfo").read_text().splitlines()
     return found + [line for line in mounts if sandbox in line]
+
+
+def groups_naming(sandbox):
+    """Control groups that carry a sandbox's name."""
+    return [
+        os.path.join(root, name)
+        for root, directories, _ in os.walk("/sys/fs/cgroup")
+        for name in directories
+        if sandbox in name
+    ]
 
 
 def sandbox_in(log):

@@ -5,24 +5,10 @@ import base64
 import json
 import os
 import unittest
-import warnings
 
 import jsonschema
 
-from program import REPOSITORY, ProgramTest
-
-SCHEMAS = REPOSITORY / "spec" / "schemas"
-
-
-def validator(name):
-    schemas = [json.loads(path.read_text()) for path in SCHEMAS.glob("*.schema.json")]
-    schema = json.loads((SCHEMAS / f"{name}.schema.json").read_text())
-    with warnings.catch_warnings():
-        # What replaces it is missing from the oldest jsonschema that is to be supported.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        store = {one["$id"]: one for one in schemas}
-        resolver = jsonschema.RefResolver(schema["$id"], schema, store=store)
-        return jsonschema.Draft202012Validator(schema, resolver=resolver)
+from program import ProgramTest, validator
 
 
 class ResultDocument(ProgramTest):

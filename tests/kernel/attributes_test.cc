@@ -71,6 +71,7 @@ void BecomeOdd() {
   ASSERT_EQ(::chdir("/usr"), 0);
   ASSERT_EQ(::syscall(SYS_ioprio_set, 1, 0, (2 << 13) | 7), 0);
   ASSERT_EQ(::prctl(PR_SET_TIMERSLACK, 1'000'000), 0);
+  ASSERT_EQ(::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0), 0);
   ASSERT_NE(::personality(ADDR_NO_RANDOMIZE), -1);
   cpu_set_t one;
   CPU_ZERO(&one);
@@ -102,8 +103,9 @@ TEST_F(Attributes, AreTheSameWhateverTheHostProgramHas) {
     BecomeOdd();
     const std::string here = RunOnHost({ProbePath(), "attributes"}, As::kSelf).out;
     EXPECT_THAT(here, AllOf(HasSubstr("rlimit-nofile 300 "), HasSubstr("timerslack 1000000"),
-                            HasSubstr("personality 40000"), HasSubstr("cpus 1\n"),
-                            HasSubstr("oom_score_adj 500"), Not(HasSubstr("cwd /workspace"))));
+                            HasSubstr("thp-disable 1"), HasSubstr("personality 40000"),
+                            HasSubstr("cpus 1\n"), HasSubstr("oom_score_adj 500"),
+                            Not(HasSubstr("cwd /workspace"))));
   });
 }
 
@@ -113,8 +115,8 @@ TEST_F(Attributes, AreACleanSlate) {
   for (const char* line :
        {"SigBlk:\t0000000000000000\n", "SigIgn:\t0000000000000000\n", "SigCgt:\t0000000000000000\n",
         "Umask:\t0022\n", "nice 0\n", "ioprio 0\n", "scheduler 0\n", "timerslack 50000\n",
-        "personality 0\n", "oom_score_adj 0\n", "own-session 1\n", "cwd /workspace\n",
-        "rlimit-core 0 0\n"}) {
+        "thp-disable 0\n", "personality 0\n", "oom_score_adj 0\n", "own-session 1\n",
+        "cwd /workspace\n", "rlimit-core 0 0\n"}) {
     EXPECT_THAT(inside, HasSubstr(line));
   }
 }

@@ -109,7 +109,7 @@ TEST_F(Encoding, LimitIsExact) {
 }
 
 // Sanitizers keep freed memory back to find its later uses.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef PALMSHED_SANITIZED
 
 /// Most memory that this process has used, in MiB.
 long PeakResidentMib() {

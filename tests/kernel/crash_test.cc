@@ -1,5 +1,5 @@
 // Sudden deaths: of the host program, of the launcher, of a sandbox's init. Workloads never outlive
-// them, and no death is reported as a success.
+// them, and no death is reported as a success. G1 to G8 are the guarantees of crash recovery.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -9,12 +9,14 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "palmshed/palmshed.h"
 #include "support/eventually.h"
+#include "support/filtered_rung.h"
 #include "support/kernel_test.h"
 #include "support/process.h"
 #include "support/residue.h"
@@ -56,7 +58,7 @@ void ExpectGone(const TempDir& root, const std::string& name) {
       << ::testing::PrintToString(TreeOf(root.path()));
 }
 
-// C019
+// G2, G8, C019
 TEST_F(Crash, KilledHostProgramTakesEverythingAlong) {
   const TempDir root;
   const std::string name = UniqueName();
@@ -67,7 +69,7 @@ TEST_F(Crash, KilledHostProgramTakesEverythingAlong) {
   ExpectGone(root, name);
 }
 
-// C019: a fork of the host program holds copies of every socket and lock of the engine.
+// G2, C019: a fork of the host program holds copies of every socket and lock of the engine.
 TEST_F(Crash, KilledHostProgramTakesEverythingAlongThoughItHasForked) {
   const TempDir root;
   const std::string name = UniqueName();
@@ -92,6 +94,35 @@ TEST_F(Crash, KilledHostProgramTakesEverythingAlongThoughItHasForked) {
   ExpectGone(root, name);
 }
 
+// The first sandbox of an engine is made without a launcher, the second with one.
+void ExpectEndThoughForked() {
+  const TempDir root;
+  ChildHost host([&](ChildHost& self) {
+    {
+      Engine engine = MakeEngine(root);
+      const Sandbox first = MakeSandboxIn(engine);
+      const Sandbox second = MakeSandboxIn(engine);
+      const pid_t fork = ::fork();
+      if (fork == 0) ChildHost::StayForEver();
+      self.Tell(std::to_string(fork));
+    }
+    self.Tell("ended");
+  });
+  const pid_t fork = std::stoi(host.Hear());
+  EXPECT_EQ(host.Hear(), "ended");
+  EXPECT_TRUE(Eventually([] { return Descendants().size() == 1; }, kSoon))
+      << ::testing::PrintToString(Descendants());
+  (void)::kill(fork, SIGKILL);
+  EXPECT_TRUE(TreeOf(root.path()).empty()) << ::testing::PrintToString(TreeOf(root.path()));
+}
+
+TEST_F(Crash, EngineEndsAsUsualThoughTheHostProgramHasForked) { ExpectEndThoughForked(); }
+
+TEST_F(Crash, EngineWithoutNamespacesEndsAsUsualThoughTheHostProgramHasForked) {
+  PALMSHED_SKIP_UNLESS(HasLandlockScopes(), "Landlock has no scopes here (ABI 6)");
+  OnFilteredRung(ExpectEndThoughForked);
+}
+
 // C019
 TEST_F(Crash, HostProgramKilledAtAnyMomentLeavesNothing) {
   for (int round = 0; round < 25; ++round) {
@@ -114,6 +145,7 @@ TEST_F(Crash, HostProgramKilledAtAnyMomentLeavesNothing) {
   }
 }
 
+// G1
 TEST_F(Crash, HostProgramEndingNormallyLeavesNothing) {
   const TempDir root;
   const std::string name = UniqueName();
@@ -126,6 +158,134 @@ TEST_F(Crash, HostProgramEndingNormallyLeavesNothing) {
   });
   EXPECT_THAT(TreeOf(root.path()), IsEmpty());
   ExpectGone(root, name);
+}
+
+/// A host program that is killed once it has a sandbox, in which something was detached.
+/// The number of that process on this host.
+pid_t CrashWithSomethingDetached(const TempDir& root, const std::string& name) {
+  ChildHost host([&](ChildHost& self) {
+    Engine engine = MakeEngine(root);
+    Sandbox sandbox = MakeSandboxIn(engine);
+    AddProbe(sandbox, name);
+    const ExecResult left = Exec(sandbox, {"./" + name, "daemon", "go"},
+                                 {.descendants = palmshed::Descendants::kDetach});
+    self.Tell(left.ok() ? "ready" : "failed");
+    ChildHost::StayForEver();
+  });
+  EXPECT_EQ(host.Hear(), "ready");
+  const std::vector<HostProcess> alive = FindProcesses(name);
+  EXPECT_EQ(alive.size(), 1U);
+  host.Kill();
+  EXPECT_TRUE(Eventually([&] { return FindProcesses(name).empty(); }, kSoon));
+  return alive.empty() ? -1 : alive.front().pid;
+}
+
+// G3, G8
+TEST_F(Crash, WhatRanInTheBackgroundIsGoneAsWell) {
+  const TempDir root;
+  const std::string name = UniqueName();
+  (void)CrashWithSomethingDetached(root, name);
+  EXPECT_THAT(TreeOf(root.path()),
+              ::testing::Not(IsEmpty()));  // Else there was nothing to collect.
+  ExpectGone(root, name);
+}
+
+// G4, C020
+TEST_F(Crash, SandboxesThatLiveAreNeverCollected) {
+  const TempDir root;
+  const TempDir signals;
+  const std::string name = UniqueName();
+  const std::string go = signals.path() + "/go";
+  ChildHost living([&](ChildHost& self) {
+    Engine engine = MakeEngine(root);
+    Sandbox sandbox = MakeSandboxIn(engine);
+    AddProbe(sandbox, name);
+    const Execution staying = Must(sandbox.Start({"./" + name, "stay"}));
+    self.Tell(AwaitOutput(staying, "ready") ? "ready" : "failed");
+    (void)Eventually([&] { return std::filesystem::exists(go); }, std::chrono::seconds(60));
+    const bool well = staying.status() == Status::kRunning &&
+                      ExecShell(sandbox, "ls").out.bytes == name + "\nprobe\n";
+    self.Tell(well ? "well" : "harmed");
+    ChildHost::StayForEver();
+  });
+  ASSERT_EQ(living.Hear(), "ready");
+  for (int dead = 0; dead < 3; ++dead) (void)CrashWithSomethingDetached(root, UniqueName());
+  for (int round = 0; round < 3; ++round) {
+    Engine other = MakeEngine(root);
+    Sandbox passing = MakeSandboxIn(other);
+    EXPECT_THAT(ExecShell(passing, "echo passing"), ExitedWith(0, "passing\n"));
+  }
+  // What had died is gone, by whichever engine.
+  EXPECT_TRUE(Eventually([&] {
+    const auto left = TreeOf(root.path());
+    return std::ranges::count_if(left, [](const auto& path) { return path.ends_with(".lock"); }) ==
+           1;
+  }));
+  EXPECT_EQ(FindProcesses(name).size(), 1U);
+  std::ofstream(go) << "go";
+  EXPECT_EQ(living.Hear(), "well");
+  living.Kill();
+  ExpectGone(root, name);
+}
+
+/// A child of this process that has that number, and stays; -1: it cannot be had.
+pid_t ForkWithNumber(pid_t number) {
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    std::ofstream("/proc/sys/kernel/ns_last_pid") << number - 1;
+    const pid_t pid = ::fork();
+    if (pid == 0) ChildHost::StayForEver();
+    if (pid == number) return pid;
+    (void)::kill(pid, SIGKILL);
+    (void)::waitpid(pid, nullptr, 0);
+  }
+  return -1;
+}
+
+// G5, C020: whoever has the number of a dead process is not taken for it.
+TEST_F(Crash, ProcessWithANumberThatWasUsedBeforeIsLeftAlone) {
+  const TempDir root;
+  const std::string name = UniqueName();
+  const pid_t used = CrashWithSomethingDetached(root, name);
+  ASSERT_TRUE(Eventually([] { return Descendants().empty(); }, kSoon));
+  const pid_t unrelated = ForkWithNumber(used);
+  PALMSHED_SKIP_UNLESS(unrelated > 0, "numbers of processes cannot be chosen on this host");
+  Engine next = MakeEngine(root);
+  {
+    Sandbox sandbox = MakeSandboxIn(next);
+  }
+  EXPECT_TRUE(Eventually([&] { return TreeOf(root.path()).empty(); }));
+  EXPECT_EQ(::waitpid(unrelated, nullptr, WNOHANG), 0);
+  (void)::kill(unrelated, SIGKILL);
+  (void)::waitpid(unrelated, nullptr, 0);
+}
+
+// G6: it is collected once, and nothing of it comes back.
+TEST_F(Crash, WhatWasCollectedStaysGone) {
+  const TempDir root;
+  (void)CrashWithSomethingDetached(root, UniqueName());
+  for (const int expected : {1, 0, 0}) {
+    int reaped = 0;
+    {
+      Engine next =
+          Must(Engine::Create({.workspace_root = root.path(), .on_event = [&](const Event& event) {
+                                 if (event.name == "backend.reap") ++reaped;
+                               }}));
+      Sandbox sandbox = MakeSandboxIn(next);
+      EXPECT_THAT(ExecShell(sandbox, "ls"), ExitedWith(0, "probe\n"));
+    }
+    EXPECT_EQ(reaped, expected);
+    EXPECT_THAT(TreeOf(root.path()), IsEmpty());
+  }
+}
+
+// G7
+TEST_F(Crash, RecoveryTakesNoPrivilege) {
+  AsOrdinaryUser([] {
+    const TempDir root;
+    const std::string name = UniqueName();
+    (void)CrashWithSomethingDetached(root, name);
+    ExpectGone(root, name);
+  });
 }
 
 std::vector<pid_t> Helpers() {

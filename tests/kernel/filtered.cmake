@@ -7,6 +7,14 @@ target_link_libraries(old_landlock_test PRIVATE
   GTest::gmock GTest::gtest_main)
 gtest_discover_tests(old_landlock_test TEST_PREFIX kernel. DISCOVERY_TIMEOUT 60)
 
+# For whatever is not a test of ours: the conformance kit's drivers.
+add_executable(without_namespaces
+  ../fixtures/without_namespaces.cc ../support/refuse_namespaces.cc)
+target_include_directories(without_namespaces PRIVATE
+  ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/engine/include)
+target_link_libraries(without_namespaces PRIVATE palmshed_options GTest::gtest)
+target_compile_features(without_namespaces PRIVATE cxx_std_23)
+
 # palmshed_filtered_fault(<fault> <tests that must notice>...)
 function(palmshed_filtered_fault fault)
   add_test(NAME fault.filtered.${fault}

@@ -116,6 +116,20 @@ TEST_F(Filtered, ProgramsEndAsTheyDoElsewhere) {
   });
 }
 
+// What is not shown answers EACCES here, which git takes for a broken host. (Most of what git
+// writes goes by way of chmod, which is closed.)
+TEST_F(Filtered, GitFindsItsConfiguration) {
+  PALMSHED_SKIP_UNLESS(OnPath("git"), "no git on this host");
+  OnFilteredRung([] {
+    const TempDir root;
+    Engine engine = MakeEngine(root);
+    Sandbox sandbox = MakeSandboxIn(engine);
+    const ExecResult result =
+        ExecShell(sandbox, "git config --global user.name x && git config user.name");
+    EXPECT_EQ(result.out.bytes, "x\n") << result.err.bytes;
+  });
+}
+
 TEST_F(Filtered, WorkspaceIsAtItsHostPathWithTmpBeside) {
   OnFilteredRung([] {
     const TempDir root;
@@ -399,9 +413,14 @@ TEST_F(Filtered, OptingOutOfTheFileViewIsRefusedWithARemedy) {
   OnFilteredRung([] {
     const TempDir root;
     Engine engine = MakeEngine(root);
-    const auto refused = engine.CreateSandbox({.os_filesystem_isolation = false});
-    EXPECT_THAT(refused, FailsWith(ErrorCode::kUnsupported));
-    EXPECT_THAT(refused.error().remedy, Not(IsEmpty()));
+    for (const Network network : {Network::kDisabled, Network::kAllow}) {
+      const auto refused = engine.CreateSandbox({.network = network,
+                                                 .os_filesystem_isolation = false,
+                                                 .degraded = {"proc", "groups", "hostLoopback"}});
+      EXPECT_THAT(refused, FailsWith(ErrorCode::kUnsupported));
+      EXPECT_EQ(refused.error().field, "osFilesystemIsolation");
+      EXPECT_THAT(refused.error().remedy, Not(IsEmpty()));
+    }
     EXPECT_TRUE(engine.CreateSandbox());
   });
 }
@@ -440,12 +459,35 @@ TEST_F(RootWithoutUserNamespaces, UsesTheOtherNamespaces) {
     EXPECT_EQ(Must(sandbox.capabilities()).filesystem_view, "private");
     EXPECT_THAT(ExecShell(sandbox, "pwd; test $(id -u) -ge 1000 && echo ordinary"),
                 ExitedWith(0, "/workspace\nordinary\n"));
+    // Each has a uid of its own, and its name.
+    Sandbox other = MakeSandboxIn(engine);
+    for (Sandbox* one : {&sandbox, &other}) {
+      EXPECT_THAT(ExecShell(*one,
+                            "id -un; id -gn; echo ~sandbox; ls -l /dev/shm; "
+                            "grep -c $(id -u) /etc/passwd /etc/group; "
+                            "echo x >>own && chmod 777 own && echo open; "
+                            "for f in passwd group; do (echo x >>/etc/$f) 2>/dev/null || "
+                            "chmod 777 /etc/$f 2>/dev/null || echo closed; done"),
+                  ExitedWith(0,
+                             "sandbox\nsandbox\n/workspace\ntotal 0\n/etc/passwd:1\n"
+                             "/etc/group:1\nopen\nclosed\nclosed\n"));
+    }
     ExpectOnlyOutside(sandbox, {"read", canary});
     const auto tcp = HostListener::Tcp();
     ExpectOnlyOutside(sandbox, {"tcp", "127.0.0.1", tcp->where()});
     const Running escaped(sandbox, {"daemon", "wait"});
     Must(sandbox.Destroy());
     EXPECT_THAT(escaped.processes(), IsEmpty());
+  });
+}
+
+TEST_F(Filtered, PortsAreTheHostsAndAreNotWaitedFor) {
+  OnFilteredRung([] {
+    const TempDir root;
+    Engine engine = MakeEngine(root);
+    Sandbox sandbox = MakeSandboxIn(engine);
+    EXPECT_THAT(sandbox.WaitForPort(80, std::chrono::seconds(30)),
+                FailsWith(ErrorCode::kUnsupported));
   });
 }
 

@@ -152,8 +152,15 @@ TEST_P(HelperExec, RefusesMalformedRequests) {
     EXPECT_EQ(reply->kind, child::EndKind::kStartupFailed);
     EXPECT_EQ(reply->step, Step::kRequest);
   };
-  send({child::InitOp::kExec, 900, 0, 1, 1, 0, 4}, std::string("a\0b\0", 4));   // No descriptors.
-  send({child::InitOp::kExec, 901, 0, 1, 1, 0, 40}, std::string("a\0b\0", 4));  // Too short.
+  child::ExecRequest request{};
+  request.op = child::InitOp::kExec;
+  request.paths = request.argc = 1;
+  request.sequence = 900;
+  request.payload_bytes = 4;
+  send(request, std::string("a\0b\0", 4));  // No descriptors.
+  request.sequence = 901;
+  request.payload_bytes = 40;
+  send(request, std::string("a\0b\0", 4));  // Too short.
   const std::string junk(16, '\xff');
   EXPECT_GT(::send(sandbox_->socket(), junk.data(), junk.size(), MSG_NOSIGNAL), 0);
   EXPECT_TRUE(sandbox_->Shell("exit 4").exited_with(4));
@@ -169,6 +176,19 @@ TEST_P(HelperExec, RefusesStringsThatDoNotAddUp) {
   Started huge =
       sandbox_->Start(spec, [](child::ExecRequest* request) { request->envc = 0xffffffffU; });
   EXPECT_TRUE(sandbox_->Finish(&huge).failed_at(Step::kRequest, EBADMSG));
+}
+
+// The descriptors of such a request are others.
+TEST_P(HelperExec, RefusesATerminalThatNobodyTakes) {
+  const ExecSpec plain{.argv = {"/bin/true"}};
+  Started pipes = sandbox_->Start(
+      plain, [](child::ExecRequest* request) { request->flags |= child::kExecTerminal; });
+  EXPECT_TRUE(sandbox_->Finish(&pipes).failed_at(Step::kRequest, EBADMSG));
+  Started lost = sandbox_->Start({.argv = {"/bin/true"}, .terminal = true});
+  EXPECT_TRUE(sandbox_->Finish(&lost).failed_at(Step::kTerminal, ENOTSOCK));
+  Started bent = sandbox_->Start({.argv = {"/bin/true"}, .terminal = true},
+                                 [](child::ExecRequest* request) { request->flags = 0; });
+  EXPECT_TRUE(sandbox_->Finish(&bent).failed_at(Step::kRequest, EBADMSG));
 }
 
 TEST_P(HelperExec, HandsOutTheWorkspace) {

@@ -14,9 +14,20 @@ namespace palmshed::testing {
 namespace {
 
 constexpr const char* kCreateSteps[] = {"fetch trees", "clone", "maps", "until exec", "rest"};
-constexpr const char* kInitSteps[] = {"config",    "proc",    "tmp, shm, pts",
-                                      "workspace", "names",   "drop privileges",
-                                      "landlock",  "seccomp", "pool and first slot"};
+constexpr const char* kInitSteps[] = {"config",
+                                      "proc",
+                                      "tmp",
+                                      "shm, pts",
+                                      "own names",
+                                      "workspace",
+                                      "storage",
+                                      "host mounts",
+                                      "names",
+                                      "bounding set",
+                                      "drop privileges",
+                                      "landlock",
+                                      "seccomp",
+                                      "pool and first slot"};
 constexpr const char* kExecSteps[] = {"parse", "vfork until exec", "run", "leftovers"};
 
 std::uint64_t NowNs() {

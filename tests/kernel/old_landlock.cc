@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "palmshed/palmshed.h"
@@ -51,6 +52,27 @@ TEST_F(OldLandlock, WithoutAProvenScopeNothingStarts) {
     EXPECT_EQ(refused.error().op, "signal_scope");
     EXPECT_THAT(refused.error().remedy, Not(IsEmpty()));
   });
+}
+
+// With namespaces the scopes are one wall of two, and nobody is told that it stands where it does
+// not.
+TEST_F(OldLandlock, WithoutScopesNoneIsNamed) {
+  const auto process_isolation = [](const char* fault) {
+    const TempDir root;
+    ::setenv("PALMSHED_FAULT", fault, 1);
+    Engine engine = MakeEngine(root);
+    const Capabilities capabilities = Must(engine.GetCapabilities());
+    const auto found = std::ranges::find(capabilities.controls, "processIsolation", &Control::name);
+    return found == capabilities.controls.end() ? Control{} : *found;
+  };
+  const Control with = process_isolation("");
+  EXPECT_TRUE(with.works);
+  EXPECT_THAT(with.mechanism, HasSubstr("scope"));
+  EXPECT_THAT(with.detail, Not(HasSubstr("note:")));
+  const Control without = process_isolation("landlock-without-scopes");
+  EXPECT_TRUE(without.works);
+  EXPECT_EQ(without.mechanism, "pid namespace");
+  EXPECT_THAT(without.detail, HasSubstr("can signal each other"));
 }
 
 }  // namespace

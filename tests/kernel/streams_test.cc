@@ -105,7 +105,7 @@ TEST_F(Streams, InputWithoutAPipeIsAConflict) {
   Sandbox sandbox = MakeSandbox();
   Execution running = Must(sandbox.Start({"./probe", "stay"}));
   EXPECT_THAT(running.Write(AsBytes("x")), FailsWith(ErrorCode::kConflict));
-  EXPECT_THAT(running.Resize({}), FailsWith(ErrorCode::kUnsupported));
+  EXPECT_THAT(running.Resize({}), FailsWith(ErrorCode::kConflict));
   Must(running.Cancel());
 }
 

@@ -86,6 +86,11 @@ void PrintCapabilities() {
                                                .crash_kill = "kernel",
                                                .host_loopback = "unreachable",
                                                .supplementary_groups = "dropped",
+                                               .pids_limits = true,
+                                               .pids_scope = "execution",
+                                               .memory_enforcement = "sampled",
+                                               .cpu_time_enforcement = "kernel",
+                                               .storage = {Storage::kDisk, Storage::kLoop},
                                                .controls = {{.name = "networkIsolation",
                                                              .works = true,
                                                              .mechanism = "network namespace",
@@ -98,16 +103,16 @@ void PrintCapabilities() {
 
 void PrintErrors() {
   for (const auto& [code, name] : model::Spellings<ErrorCode>()) {
-    const bool is_resource = code == ErrorCode::kCpuExceeded || code == ErrorCode::kOomExceeded ||
-                             code == ErrorCode::kDiskQuotaExceeded;
-    if (is_resource) continue;  // These are made from results, never from an Error.
     PrintDocument("error", Error{.code = code,
                                  .message = "openat \xFF: not found.",
                                  .field = "mounts[0].target",
                                  .op = "openat",
                                  .remedy = "Make it.",
-                                 .sys_errno = 2});
+                                 .sys_errno = 2,
+                                 .limit = 10,
+                                 .observed = 11});
   }
+  PrintDocument("error", Error{.code = ErrorCode::kDiskQuotaExceeded, .message = "It is full."});
   PrintDocument("error", Error{.code = ErrorCode::kConflict, .message = "It has ended."});
 }
 
@@ -153,6 +158,7 @@ void PrintEnumerations() {
   PrintEnumeration<Status>("exec-result#/properties/status/enum", {Status::kRunning});
   PrintEnumeration<Network>("sandbox-options#/properties/network/enum");
   PrintEnumeration<Storage>("sandbox-options#/properties/storage/enum");
+  PrintEnumeration<Storage>("capabilities#/properties/storage/items/enum");
   PrintEnumeration<Descendants>("exec-options#/properties/descendants/enum");
   PrintEnumeration<FileType>("file-stat#/properties/type/enum");
   PrintEnumeration<Support>("capabilities#/properties/osFilesystemIsolation/enum");

@@ -129,6 +129,18 @@ struct ExecSpec {
   std::string directory = "/workspace";
   bool stdin_pipe = false;
   bool payload_in_file = false;
+  bool terminal = false;    ///< One that is sent to a pipe, which cannot take it.
+  std::uint32_t armed = 0;  ///< The child that is to become the program, or to bear it.
+  BorrowedFd socket = -1;   ///< Of that child; else it is sent to init.
+  std::uint64_t processes = 0;
+  std::uint64_t file_bytes = 0;
+};
+
+/// A child that waits for its program.
+struct Armed {
+  std::uint32_t sequence = 0;
+  UniqueFd pidfd;   ///< Not valid: none could be had.
+  UniqueFd socket;  ///< Of one that bears.
 };
 
 /// An execution that was asked for.
@@ -139,8 +151,15 @@ struct Started {
   UniqueFd err;
 };
 
+/// What init answered, and a descriptor if there was one.
+struct Answer {
+  child::InitReply reply{};
+  UniqueFd fd;
+};
+
 struct Finished {
   child::InitReply reply{};
+  UniqueFd socket;  ///< Of what bore it, if it came back.
   std::string out;
   std::string err;
 
@@ -172,10 +191,17 @@ class TestSandbox {
 
   /// `bend` may spoil the request before it is sent.
   Started Start(const ExecSpec& spec, void (*bend)(child::ExecRequest*) = nullptr);
-  void Kill(std::uint32_t sequence, int signal, bool all);
+  void Kill(std::uint32_t sequence, int signal, bool all, std::uint32_t armed = 0);
+  Armed Arm(child::ChildRole role = child::ChildRole::kBecomesProgram);
+  void Disarm(const Armed& armed);
   UniqueFd OpenWorkspace();
   /// Waits for the answer to one execution; those to others are kept.
   std::optional<child::InitReply> WaitEnd(std::uint32_t sequence, int timeout_ms = kDeadlineMs);
+  /// Waits until init says that such a child is gone.
+  bool WaitDisarmed(std::uint32_t armed);
+  /// The first answer to one of both.
+  std::optional<Answer> WaitAnswer(std::uint32_t one, std::uint32_t other,
+                                   int timeout_ms = kDeadlineMs);
   Finished Finish(Started* started);
   Finished Run(const ExecSpec& spec);
   Finished Shell(const std::string& command);
@@ -195,7 +221,7 @@ class TestSandbox {
   UniqueFd init_pidfd_;
   std::optional<child::LauncherReply> created_;
   std::optional<child::InitReply> ready_;
-  std::vector<child::InitReply> kept_;
+  std::vector<Answer> kept_;
 };
 
 /// Reads until `text` has been seen, or the end, or the deadline.

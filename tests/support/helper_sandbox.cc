@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <string_view>
@@ -123,6 +124,7 @@ TestSandbox::TestSandbox(LauncherProcess* launcher, const SandboxSpec& spec)
 
 void TestSandbox::SendConfig(const SandboxSpec& spec) {
   child::InitConfig config{};
+  config.op = child::InitOp::kConfig;
   config.flags = spec.flags;
   config.filter_instructions = spec.filter ? 1 : 0;
   config.rules = static_cast<std::uint32_t>(spec.rules.size());
@@ -187,10 +189,14 @@ Started TestSandbox::Start(const ExecSpec& spec, void (*bend)(child::ExecRequest
   request.op = child::InitOp::kExec;
   request.sequence = next_sequence_++;
   request.flags = (spec.stdin_pipe ? child::kExecStdin : 0U) |
-                  (spec.payload_in_file ? child::kExecPayloadInFile : 0U);
+                  (spec.payload_in_file ? child::kExecPayloadInFile : 0U) |
+                  (spec.terminal ? child::kExecTerminal : 0U);
   request.paths = static_cast<std::uint32_t>(paths.size());
   request.argc = static_cast<std::uint32_t>(spec.argv.size());
   request.envc = static_cast<std::uint32_t>(spec.env.size());
+  request.armed = spec.armed;
+  request.processes = spec.processes;
+  request.file_bytes = spec.file_bytes;
   request.payload_bytes = payload.size();
   if (bend != nullptr) bend(&request);
   std::vector<char> message;
@@ -201,7 +207,7 @@ Started TestSandbox::Start(const ExecSpec& spec, void (*bend)(child::ExecRequest
   std::vector<BorrowedFd> fds;
   if (spec.stdin_pipe) fds.push_back(in.read.get());
   fds.push_back(out.write.get());
-  fds.push_back(err.write.get());
+  if (!spec.terminal) fds.push_back(err.write.get());
   UniqueFd file;
   if (spec.payload_in_file) {
     file = FileWith(payload);
@@ -209,36 +215,79 @@ Started TestSandbox::Start(const ExecSpec& spec, void (*bend)(child::ExecRequest
   } else {
     message.insert(message.end(), payload.begin(), payload.end());
   }
-  Send(socket_.get(), message, fds);
+  Send(spec.socket >= 0 ? spec.socket : BorrowedFd{socket_.get()}, message, fds);
   return {request.sequence, std::move(in.write), std::move(out.read), std::move(err.read)};
 }
 
-void TestSandbox::Kill(std::uint32_t sequence, int signal, bool all) {
+void TestSandbox::Kill(std::uint32_t sequence, int signal, bool all, std::uint32_t armed) {
   std::vector<char> message;
-  Append(&message, child::KillRequest{child::InitOp::kKill, sequence, signal, all ? 1U : 0U});
+  Append(&message,
+         child::KillRequest{child::InitOp::kKill, sequence, signal, all ? 1U : 0U, armed});
+  Send(socket_.get(), message, {});
+}
+
+Armed TestSandbox::Arm(child::ChildRole role) {
+  Armed armed{.sequence = next_sequence_++, .pidfd = UniqueFd(), .socket = UniqueFd()};
+  std::vector<char> message;
+  Append(&message, child::ArmRequest{child::InitOp::kArm, armed.sequence, role});
+  Send(socket_.get(), message, {});
+  for (;;) {
+    ReceivedMessage answer = ReceiveWithDeadline(socket_.get());
+    child::InitReply reply{};
+    if (answer.bytes.size() != sizeof reply) return armed;
+    std::memcpy(&reply, answer.bytes.data(), sizeof reply);
+    if (reply.answer != child::InitAnswer::kArmed) {
+      kept_.push_back({.reply = reply, .fd = UniqueFd()});
+      continue;
+    }
+    if (!answer.fds.empty()) armed.pidfd = std::move(answer.fds[0]);
+    if (answer.fds.size() > 1) armed.socket = std::move(answer.fds[1]);
+    return armed;
+  }
+}
+
+void TestSandbox::Disarm(const Armed& armed) {
+  std::vector<char> message;
+  Append(&message, child::ArmRequest{child::InitOp::kDisarm, armed.sequence, {}});
   Send(socket_.get(), message, {});
 }
 
 UniqueFd TestSandbox::OpenWorkspace() {
+  const std::uint32_t sequence = next_sequence_++;
   std::vector<char> message;
-  Append(&message, child::WorkspaceRequest{child::InitOp::kWorkspace, next_sequence_++});
+  Append(&message, child::OpenRequest{child::InitOp::kOpen, sequence, child::Inside::kWorkspace});
   Send(socket_.get(), message, {});
-  ReceivedMessage answer = ReceiveWithDeadline(socket_.get());
-  return answer.fds.empty() ? UniqueFd() : std::move(answer.fds[0]);
+  auto answer = WaitAnswer(sequence, sequence);
+  return answer ? std::move(answer->fd) : UniqueFd();
+}
+
+std::optional<Answer> TestSandbox::WaitAnswer(std::uint32_t one, std::uint32_t other,
+                                              int timeout_ms) {
+  for (;;) {
+    const auto kept = std::ranges::find_if(kept_, [&](const Answer& answer) {
+      return answer.reply.sequence == one || answer.reply.sequence == other;
+    });
+    if (kept != kept_.end()) {
+      Answer answer = std::move(*kept);
+      kept_.erase(kept);
+      return answer;
+    }
+    ReceivedMessage message = ReceiveWithDeadline(socket_.get(), timeout_ms);
+    if (message.bytes.size() != sizeof(child::InitReply)) return std::nullopt;
+    Answer& answer = kept_.emplace_back();
+    std::memcpy(&answer.reply, message.bytes.data(), sizeof answer.reply);
+    if (!message.fds.empty()) answer.fd = std::move(message.fds[0]);
+  }
 }
 
 std::optional<child::InitReply> TestSandbox::WaitEnd(std::uint32_t sequence, int timeout_ms) {
-  for (;;) {
-    for (auto kept = kept_.begin(); kept != kept_.end(); ++kept) {
-      if (kept->sequence != sequence) continue;
-      const child::InitReply reply = *kept;
-      kept_.erase(kept);
-      return reply;
-    }
-    const ReceivedMessage message = ReceiveWithDeadline(socket_.get(), timeout_ms);
-    if (message.bytes.size() != sizeof(child::InitReply)) return std::nullopt;
-    std::memcpy(&kept_.emplace_back(), message.bytes.data(), sizeof(child::InitReply));
-  }
+  const auto answer = WaitAnswer(sequence, sequence, timeout_ms);
+  return answer ? std::optional(answer->reply) : std::nullopt;
+}
+
+bool TestSandbox::WaitDisarmed(std::uint32_t armed) {
+  const auto reply = WaitEnd(armed);
+  return reply && reply->answer == child::InitAnswer::kDisarmed;
 }
 
 // The pipes end before the answer comes: nothing of an ended execution is left to hold them.
@@ -247,7 +296,10 @@ Finished TestSandbox::Finish(Started* started) {
   started->in.reset();
   finished.out = ReadAll(started->out.get());
   finished.err = ReadAll(started->err.get());
-  if (const auto reply = WaitEnd(started->sequence)) finished.reply = *reply;
+  if (auto answer = WaitAnswer(started->sequence, started->sequence)) {
+    finished.reply = answer->reply;
+    finished.socket = std::move(answer->fd);
+  }
   return finished;
 }
 

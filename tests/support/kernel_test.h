@@ -4,9 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "palmshed/palmshed.h"
@@ -35,6 +38,8 @@ class KernelTest : public ::testing::Test {
   const std::string& workspaces() const { return root_.path(); }
 
  private:
+  std::vector<std::string> LeftBehind() const;
+
   const Residue before_;
   const TempDir root_;
   std::optional<Engine> engine_;
@@ -51,6 +56,12 @@ ExecResult Exec(Sandbox& sandbox, std::vector<std::string> argv, ExecOptions opt
 ExecResult ExecShell(Sandbox& sandbox, std::string command, ExecOptions options = {});
 /// Standard output so far is at least `text`.
 bool AwaitOutput(const Execution& execution, std::string_view text);
+
+/// A counter that the result gives as evidence.
+std::optional<std::int64_t> Evidence(const ExecResult& result, std::string_view name);
+
+/// Longer than what is only there for the next execution is kept.
+inline constexpr std::chrono::seconds kRest(30);
 
 /// The probe's answers: what it tried worked, or was refused by the kernel.
 inline constexpr int kReached = 0;
@@ -70,16 +81,19 @@ MATCHER_P(FailsWith, code, "fails with " + std::string(ToString(code))) {
 }
 MATCHER(Succeeds, "succeeds") { return arg.has_value(); }
 
+/// Whether this user can have a loop device, by the host alone: whatever the engine says of it.
+bool HasLoopDevices();
+
 /// Skips a test that this host cannot run, if kernel/allowed_skips.txt lists it for this kind of
 /// user; else the test fails.
 bool SkipAllowed();
 
 }  // namespace palmshed::tests
 
-#define PALMSHED_SKIP_UNLESS(condition, reason)                                       \
-  do {                                                                                \
-    if (!(condition)) {                                                               \
-      if (!::palmshed::tests::SkipAllowed()) FAIL() << "may not be skipped: " reason; \
-      GTEST_SKIP() << reason;                                                         \
-    }                                                                                 \
+#define PALMSHED_SKIP_UNLESS(condition, reason)                                            \
+  do {                                                                                     \
+    if (!(condition)) {                                                                    \
+      if (!::palmshed::tests::SkipAllowed()) FAIL() << "may not be skipped: " << (reason); \
+      GTEST_SKIP() << (reason);                                                            \
+    }                                                                                      \
   } while (false)

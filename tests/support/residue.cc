@@ -1,5 +1,7 @@
 #include "support/residue.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,10 +10,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -43,18 +47,52 @@ std::set<std::string> IpcObjects() {
   return objects;
 }
 
+/// Calls `each` with every directory below; one that vanishes meanwhile hides none of the others.
+void ForEachDirectoryBelow(const fs::path& top, const std::function<void(const fs::path&)>& each) {
+  std::error_code gone;
+  for (fs::directory_iterator at(top, gone), end; !gone && at != end; at.increment(gone)) {
+    std::error_code unknown;
+    if (!at->is_directory(unknown) || at->is_symlink(unknown)) continue;
+    each(at->path());
+    ForEachDirectoryBelow(at->path(), each);
+  }
+}
+
 std::set<std::string> Cgroups() {
   std::set<std::string> groups;
-  std::error_code error;
-  const auto options = fs::directory_options::skip_permission_denied;
-  for (fs::recursive_directory_iterator at("/sys/fs/cgroup", options, error), end;
-       !error && at != end; at.increment(error)) {
-    const std::string name = at->path().filename();
-    if (at->is_directory(error) && (name.starts_with("palmshed") || name.starts_with("sbx_"))) {
-      groups.insert(at->path());
-    }
-  }
+  ForEachDirectoryBelow("/sys/fs/cgroup", [&](const fs::path& path) {
+    const std::string name = path.filename();
+    if (name.starts_with("palmshed") || name.starts_with("sbx_")) groups.insert(path);
+  });
   return groups;
+}
+
+std::set<std::string> SelfTests() {
+  std::set<std::string> found;
+  std::error_code gone;
+  for (fs::directory_iterator at("/tmp", gone), end; !gone && at != end; at.increment(gone)) {
+    if (at->path().filename().string().starts_with("palmshed-self-test-")) found.insert(at->path());
+  }
+  return found;
+}
+
+/// Whether the self-test whose it is holds it (flock(2)). One that cannot be opened is gone, or
+/// another user's that is not finished.
+bool IsInUse(const std::string& directory) {
+  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return true;
+  const bool locked = ::flock(fd, LOCK_SH | LOCK_NB) != 0;
+  ::close(fd);
+  return locked;
+}
+
+/// Whether a process is in a group or in one below it.
+bool Runs(const std::string& group) {
+  bool runs = !SlurpIfThere(group + "/cgroup.procs").empty();
+  ForEachDirectoryBelow(group, [&](const fs::path& path) {
+    runs = runs || !SlurpIfThere(path / "cgroup.procs").empty();
+  });
+  return runs;
 }
 
 void AddNew(const std::set<std::string>& now, const std::set<std::string>& before,
@@ -91,7 +129,10 @@ std::map<pid_t, Entry> AllProcesses() {
 }  // namespace
 
 Residue Residue::Snapshot() {
-  return {.mounts = Lines("/proc/self/mountinfo"), .ipc = IpcObjects(), .cgroups = Cgroups()};
+  return {.mounts = Lines("/proc/self/mountinfo"),
+          .ipc = IpcObjects(),
+          .cgroups = Cgroups(),
+          .self_tests = SelfTests()};
 }
 
 std::vector<std::string> Residue::Since(const Residue& before) const {
@@ -99,7 +140,29 @@ std::vector<std::string> Residue::Since(const Residue& before) const {
   AddNew(mounts, before.mounts, "mount", left);
   AddNew(ipc, before.ipc, "ipc", left);
   AddNew(cgroups, before.cgroups, "cgroup", left);
+  for (const std::string& directory : self_tests) {
+    if (before.self_tests.contains(directory) || IsInUse(directory)) continue;
+    left.push_back("self-test: " + directory);
+  }
+  // Processes of this one's own are looked for elsewhere: a group in use is another engine's.
+  std::erase_if(left, [](const std::string& entry) {
+    return entry.starts_with("cgroup: ") && Runs(entry.substr(std::string("cgroup: ").size()));
+  });
   return left;
+}
+
+std::vector<std::string> GroupsOf(std::string_view sandbox) {
+  std::vector<std::string> groups;
+  for (const std::string& path : Cgroups()) {
+    if (fs::path(path).filename() != sandbox) continue;
+    groups.push_back(path);
+    std::error_code gone;
+    for (fs::directory_iterator at(path, gone), end; !gone && at != end; at.increment(gone)) {
+      if (at->is_directory(gone)) groups.push_back(at->path());
+    }
+  }
+  std::ranges::sort(groups, std::greater(), &std::string::size);
+  return groups;
 }
 
 void AdoptOrphans() { (void)::prctl(PR_SET_CHILD_SUBREAPER, 1); }

@@ -10,6 +10,8 @@ BUILD = ROOT / "build"
 LOGS = BUILD / "logs"
 # Debian's own: the packages that `setup` installs are seen by no other.
 PYTHON = "/usr/bin/python3"
+# Tests that are suites of their own, for they take minutes.
+NOT_WITH_THE_REST = r"^conformance\.mutants$"
 
 
 def jobs() -> int:

@@ -6,8 +6,17 @@ A suite that executed nothing has failed, and so has one that ended badly withou
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+
+Case = ElementTree.Element  # A test case of a JUnit file.
+
+
+@dataclass(frozen=True)
+class Failure:
+    name: str
+    said: str = ""  # What the test printed, where that is known of one alone.
 
 
 @dataclass(frozen=True)
@@ -15,7 +24,8 @@ class Count:
     passed: int = 0
     failed: int = 0
     skipped: int = 0
-    notes: list[str] = field(default_factory=list)  # Names of what failed or was skipped.
+    left_out: list[str] = field(default_factory=list)  # Names of what was skipped.
+    failures: list[Failure] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -45,28 +55,56 @@ def by_unittest(outcome: Outcome) -> Count:
 
 def by_lines(outcome: Outcome) -> Count:
     """Lines that start with "ok " or "not ok "."""
-    failed = re.findall(r"^not ok (.*)$", outcome.log, re.MULTILINE)
+    failures = [Failure(name) for name in re.findall(r"^not ok (.*)$", outcome.log, re.MULTILINE)]
     passed = re.findall(r"^ok ", outcome.log, re.MULTILINE)
-    return Count(len(passed), len(failed), notes=[f"failed: {name}" for name in failed])
+    return Count(len(passed), len(failures), failures=failures)
 
 
 def by_ctest(outcome: Outcome) -> Count:
     """CTest's JUnit file. Only a test that itself said so counts as skipped."""
+
+    def skipped(case: Case) -> bool:
+        reason = case.find("skipped")
+        return reason is not None and "SKIP_" in (reason.get("message") or "")
+
+    return by_cases(outcome, lambda case: case.get("status") == "run", skipped)
+
+
+def by_junit(outcome: Outcome) -> Count:
+    """Any other JUnit file, such as the conformance kit's."""
+
+    def skipped(case: Case) -> bool:
+        return case.find("skipped") is not None and not failed(case)
+
+    def failed(case: Case) -> bool:
+        return case.find("failure") is not None or case.find("error") is not None
+
+    return by_cases(outcome, lambda case: not failed(case) and not skipped(case), skipped)
+
+
+def by_cases(
+    outcome: Outcome, passed: Callable[[Case], bool], skipped: Callable[[Case], bool]
+) -> Count:
+    """What neither passed nor was skipped has failed."""
     if not outcome.junit.is_file():
         return Count()
-    passed = failed = skipped = 0
-    notes = []
+    good = 0
+    left_out: list[str] = []
+    failures: list[Failure] = []
     for case in ElementTree.parse(outcome.junit).getroot().iter("testcase"):
-        reason = case.find("skipped")
-        if case.get("status") == "run":
-            passed += 1
-        elif reason is not None and "SKIP_" in (reason.get("message") or ""):
-            skipped += 1
-            notes.append(f"skipped: {case.get('name')}")
+        name = case.get("name") or "?"
+        if passed(case):
+            good += 1
+        elif skipped(case):
+            left_out.append(name)
         else:
-            failed += 1
-            notes.append(f"failed: {case.get('name')}")
-    return Count(passed, failed, skipped, notes)
+            failures.append(Failure(name, said_by(case)))
+    return Count(good, len(failures), len(left_out), left_out, failures)
+
+
+def said_by(case: Case) -> str:
+    texts = [part.text or part.get("message") or "" for part in case]
+    return "\n".join(text.strip() for text in texts if text.strip())
 
 
 def verdict(counter: Counter, outcome: Outcome) -> Count:
@@ -74,8 +112,7 @@ def verdict(counter: Counter, outcome: Outcome) -> Count:
     if count.failed > 0:
         return count
     if outcome.status != 0:
-        note = f"ended with status {outcome.status}"
-        return Count(count.passed, 1, count.skipped, [*count.notes, note])
+        return replace(count, failed=1, failures=[Failure(f"ended with status {outcome.status}")])
     if count.passed == 0:
-        return Count(0, 1, count.skipped, [*count.notes, "executed nothing"])
+        return replace(count, failed=1, failures=[Failure("executed nothing")])
     return count

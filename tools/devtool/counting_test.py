@@ -2,14 +2,35 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from devtool.counting import Count, Outcome, by_ctest, by_lines, by_unittest, one_check, verdict
+from devtool.counting import (
+    Count,
+    Failure,
+    Outcome,
+    by_ctest,
+    by_junit,
+    by_lines,
+    by_unittest,
+    one_check,
+    verdict,
+)
 
 JUNIT = """<?xml version="1.0"?>
 <testsuite name="x" tests="4" failures="1" disabled="0" skipped="2">
   <testcase name="a" status="run"/>
-  <testcase name="b" status="fail"><failure message="Failed"/></testcase>
+  <testcase name="b" status="fail">
+    <failure message=""/><system-out>the reason</system-out>
+  </testcase>
   <testcase name="c" status="notrun"><skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/></testcase>
   <testcase name="d" status="notrun"><skipped message="Unable to find executable"/></testcase>
+</testsuite>
+"""
+
+KIT = """<?xml version="1.0"?>
+<testsuite name="x">
+  <testcase name="a"/>
+  <testcase name="b"><failure message="short">expected 1</failure></testcase>
+  <testcase name="c"><error message="no answer"/></testcase>
+  <testcase name="d"><skipped message="profile"/></testcase>
 </testsuite>
 """
 
@@ -26,7 +47,15 @@ class Counting(unittest.TestCase):
     def test_ctest_tells_a_skip_from_a_test_that_could_not_run(self) -> None:
         count = by_ctest(self.outcome(junit=JUNIT))
         self.assertEqual((count.passed, count.failed, count.skipped), (1, 2, 1))
-        self.assertEqual(count.notes, ["failed: b", "skipped: c", "failed: d"])
+        self.assertEqual(count.left_out, ["c"])
+        failures = [Failure("b", "the reason"), Failure("d", "Unable to find executable")]
+        self.assertEqual(count.failures, failures)
+
+    def test_the_kits_cases(self) -> None:
+        count = by_junit(self.outcome(junit=KIT))
+        self.assertEqual((count.passed, count.failed, count.skipped), (1, 2, 1))
+        self.assertEqual(count.left_out, ["d"])
+        self.assertEqual(count.failures, [Failure("b", "expected 1"), Failure("c", "no answer")])
 
     def test_unittest_summaries(self) -> None:
         ok = "....\nRan 4 tests in 0.1s\n\nOK\n"
@@ -37,7 +66,7 @@ class Counting(unittest.TestCase):
     def test_lines(self) -> None:
         count = by_lines(self.outcome("ok a\nnoise ok\nnot ok b: no\nok c\n"))
         self.assertEqual((count.passed, count.failed), (2, 1))
-        self.assertEqual(count.notes, ["failed: b: no"])
+        self.assertEqual(count.failures, [Failure("b: no")])
 
     def test_a_suite_that_executed_nothing_has_failed(self) -> None:
         for counter in (by_unittest, by_lines, by_ctest):
@@ -53,7 +82,8 @@ class Counting(unittest.TestCase):
 
     def test_a_good_end_stays_good(self) -> None:
         self.assertEqual(verdict(one_check, self.outcome()), Count(passed=1))
-        self.assertEqual(verdict(one_check, self.outcome(status=1)), Count(failed=1))
+        count = verdict(one_check, self.outcome(status=1))
+        self.assertEqual((count.passed, count.failed), (0, 1))
 
 
 if __name__ == "__main__":

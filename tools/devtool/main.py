@@ -3,11 +3,12 @@
 import argparse
 import os
 
-from devtool import tidy
+from devtool import benchmark, tidy
 from devtool.checkout import BUILD, ROOT, python, run
 from devtool.packages import setup
 from devtool.runner import run_suites
-from devtool.suites import LINTS, SUITES, api_reference, applicable, configure_and_build
+from devtool.suites import LINTS, LONG, SUITES, api_reference, applicable, configure_and_build
+from devtool.versions import library_problems, spec_problems, tag_of_head
 
 DEMONSTRATION = ("run", "--", "python3", "-c", "print(6 * 7)")
 
@@ -30,19 +31,46 @@ def build_and_run() -> int:
     return run(*command)
 
 
-def test(names: list[str]) -> int:
-    unknown = set(names) - {suite.name for suite in SUITES}
+def test(names: list[str], long: bool) -> int:
+    all_suites = LONG if long else SUITES
+    unknown = set(names) - {suite.name for suite in all_suites}
     if unknown:
         print("no such suite:", ", ".join(sorted(unknown)))
         return 2
     status = setup()
     if status:
         return status
-    suites = [suite for suite in applicable() if not names or suite.name in names]
-    for suite in SUITES:
+    suites = [suite for suite in applicable(all_suites) if not names or suite.name in names]
+    for suite in all_suites:
         if suite.for_root and os.geteuid() != 0:
             print(f"{suite.name}: left out, needs root")
     return run_suites(suites)
+
+
+def guarantee(case: str, profile: str | None) -> int:
+    """Runs one case of the conformance kit alone against the engine, and tells all of it."""
+    driver = "palmshed_conformance_driver"
+    for command in configure_and_build("dev", targets=(driver, "palmshed_conformance_probes")):
+        if run(*command):
+            return 2
+    words = [str(ROOT / "conformance/conformance"), "prove", case]
+    words += ["--driver", str(BUILD / "dev/bin" / driver)]
+    words += ["--probes", str(BUILD / "dev/conformance/probes")]
+    return run(*words, *(["--profile", profile] if profile else []))
+
+
+def release_gate(full: bool) -> int:
+    """Everything that has to agree, and to work, before a version is given away."""
+    tag = tag_of_head(ROOT)
+    print(f"the tag is v{tag}" if tag else "nothing is tagged here: a rehearsal", flush=True)
+    problems = spec_problems(ROOT) + library_problems(ROOT, tag)
+    for problem in problems:
+        print(f"not ok {problem}", flush=True)
+    if problems or setup() or build("release"):
+        return 1
+    options = ["--full"] if full else []
+    checks = [python("devtool.package", "release"), python("devtool.production", "release", *options)]
+    return 1 if any([run(*check) for check in checks]) else 0
 
 
 def lint(fix: bool) -> int:
@@ -67,10 +95,22 @@ def parser() -> argparse.ArgumentParser:
     tests = verbs.add_parser("test", help="run every suite, or those named")
     tests.add_argument("suite", nargs="*", help="names of suites; see --list")
     tests.add_argument("--list", action="store_true", help="print the names of the suites")
+    tests.add_argument("--long", action="store_true", help="run the long suites instead")
+    guarantees = verbs.add_parser(
+        "guarantee", help="run one conformance case alone, and tell what it expects and sees"
+    )
+    guarantees.add_argument("case", help="a case, or all those of a rule, such as FS-101")
+    guarantees.add_argument("--profile", help="what the host must give; root or user where absent")
+    gates = verbs.add_parser(
+        "release-gate", help="hold versions, package and production scenarios to a release"
+    )
+    gates.add_argument("--full", action="store_true", help="the long figures of the scenarios")
     lints = verbs.add_parser("lint", help="run the checks of the sources and documents")
     lints.add_argument("--fix", action="store_true", help="format instead of checking")
     tidies = verbs.add_parser("tidy", help="run clang-tidy on what has changed")
     tidy.add_arguments(tidies)
+    benchmarks = verbs.add_parser("benchmark", help="measure, and write a page about it")
+    benchmark.add_arguments(benchmarks)
     verbs.add_parser("docs", help="write the API reference")
     return top
 
@@ -84,12 +124,18 @@ def main(arguments: list[str]) -> int:
     if options.verb == "run":
         return build_and_run()
     if options.verb == "test" and options.list:
-        print("\n".join(suite.name for suite in SUITES))
+        print("\n".join(suite.name for suite in (LONG if options.long else SUITES)))
         return 0
     if options.verb == "test":
-        return test(options.suite)
+        return test(options.suite, options.long)
+    if options.verb == "release-gate":
+        return release_gate(options.full)
+    if options.verb == "guarantee":
+        return guarantee(options.case, options.profile)
     if options.verb == "lint":
         return lint(options.fix)
     if options.verb == "tidy":
         return tidy.tidy(options)
+    if options.verb == "benchmark":
+        return benchmark.benchmark(options)
     return docs()

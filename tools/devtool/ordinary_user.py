@@ -2,9 +2,10 @@
 
 The checkout may lie below a directory that only root may enter, and the tests may write beside
 themselves. So the sources, the programs and CTest's lists are copied to a directory of that user's,
-with the checkout's path replaced in the lists, and CTest runs there.
+with the checkout's path replaced in the lists, and CTest, or another command, runs there.
 
-Usage: ordinary_user.py PRESET JUNIT
+Usage: ordinary_user.py PRESET JUNIT [COMMAND [ARGUMENT...]]
+  In the command {build} stands for the copy of the build tree, {junit} for the file to write.
 """
 
 import os
@@ -15,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from devtool.checkout import BUILD, ROOT, jobs
+from devtool.checkout import BUILD, NOT_WITH_THE_REST, ROOT, jobs
 
 USER = "palmshed-test"
 
@@ -50,7 +51,10 @@ def copy_sources(stage: Path) -> None:
 def copy_build(build: Path, stage: Path) -> None:
     """Programs as they are; CTest's lists with the paths of the copy."""
     target = stage / build.relative_to(ROOT)
-    shutil.copytree(build / "bin", target / "bin")
+    for part in ("bin", "conformance/probes"):
+        if (build / part).is_dir():
+            unwanted = shutil.ignore_patterns("CMakeFiles", "*.cmake")
+            shutil.copytree(build / part, target / part, ignore=unwanted)
     for path in build.rglob("*.cmake"):
         if "CMakeFiles" in path.parts:
             continue
@@ -65,7 +69,13 @@ def give_to(user: pwd.struct_passwd, stage: Path) -> None:
             os.chown(Path(directory, name), user.pw_uid, user.pw_gid, follow_symlinks=False)
 
 
-def run_tests(user: pwd.struct_passwd, stage: Path, tree: Path) -> int:
+def tests(tree: str, junit: str) -> list[str]:
+    command = ["ctest", "--test-dir", tree, "--no-tests=error", "--output-on-failure"]
+    command += ["--exclude-regex", NOT_WITH_THE_REST]
+    return [*command, "--parallel", str(jobs()), "--output-junit", junit]
+
+
+def run_as(user: pwd.struct_passwd, stage: Path, command: list[str]) -> int:
     """As after a login, but without a session of systemd's: no XDG_RUNTIME_DIR."""
     identity = [f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
     environment = [
@@ -74,24 +84,24 @@ def run_tests(user: pwd.struct_passwd, stage: Path, tree: Path) -> int:
         "PATH=/usr/local/bin:/usr/bin:/bin",
         "LANG=C.UTF-8",
     ]
-    tests = ["ctest", "--test-dir", str(tree), "--no-tests=error", "--output-on-failure"]
-    tests += ["--parallel", str(jobs()), "--output-junit", str(stage / "junit.xml")]
-    command = ["setpriv", *identity, "--inh-caps=-all"]
-    command += ["env", "-i", *environment, *tests]
-    return subprocess.run(command, cwd=stage, check=False).returncode
+    prefix = ["setpriv", *identity, "--inh-caps=-all", "env", "-i", *environment]
+    return subprocess.run([*prefix, *command], cwd=stage, check=False).returncode
 
 
 def main(arguments: list[str]) -> int:
-    preset, junit = arguments
+    preset, junit, *command = arguments
     build, user = BUILD / preset, account()
     with tempfile.TemporaryDirectory(prefix="palmshed-test-", dir="/tmp") as directory:
         stage = Path(directory)
         copy_sources(stage)
         copy_build(build, stage)
         give_to(user, stage)
-        status = run_tests(user, stage, stage / build.relative_to(ROOT))
-        if (stage / "junit.xml").is_file():
-            shutil.copyfile(stage / "junit.xml", junit)
+        tree, written = str(stage / build.relative_to(ROOT)), stage / "junit.xml"
+        places = {"build": tree, "junit": str(written)}
+        command = [word.format(**places) for word in command] or tests(tree, str(written))
+        status = run_as(user, stage, command)
+        if written.is_file():
+            shutil.copyfile(written, junit)
     return status
 
 

@@ -16,6 +16,30 @@ from devtool.checkout import BUILD, ROOT
 
 EXAMPLE = ROOT / "examples/quickstart"
 
+# Uses what takes libraries that the example does without.
+ARCHIVES = """
+#include <cstdio>
+#include "palmshed/palmshed.h"
+int main() {
+  auto engine = palmshed::Engine::Create();
+  if (!engine) return 1;
+  auto sandbox = engine->CreateSandbox();
+  if (!sandbox || !sandbox->WriteFile("t/f", "x")) return 2;
+  palmshed::MemorySink sink;
+  if (!sandbox->DownloadArchive("t", sink)) return 3;
+  palmshed::MemorySource source(std::as_bytes(std::span(sink.bytes())));
+  if (!sandbox->UploadArchive("again", source)) return 4;
+  std::puts(sandbox->ReadFile("again/f") ? "archives work" : "no file");
+}
+"""
+ARCHIVES_CMAKE = """
+cmake_minimum_required(VERSION 3.25)
+project(archives LANGUAGES CXX)
+find_package(palmshed REQUIRED)
+add_executable(archives archives.cc)
+target_link_libraries(archives PRIVATE palmshed::engine)
+"""
+
 
 class Problem(Exception):
     """What a check found."""
@@ -78,11 +102,28 @@ class Installation:
         self.expect_greeting(build / "quickstart")
 
     def is_found_by_pkg_config(self) -> None:
+        program = self.scratch / "by-pkg-config"
+        self.compile_by_pkg_config(EXAMPLE / "main.cc", program)
+        self.expect_greeting(program)
+
+    def brings_what_archives_need(self) -> None:
+        source = self.scratch / "archives"
+        source.mkdir()
+        (source / "archives.cc").write_text(ARCHIVES)
+        (source / "CMakeLists.txt").write_text(ARCHIVES_CMAKE)
+        build = source / "build"
+        run("cmake", "-G", "Ninja", "-S", source, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        run("cmake", "--build", build)
+        self.compile_by_pkg_config(source / "archives.cc", source / "by-pkg-config")
+        for program in (build / "archives", source / "by-pkg-config"):
+            said = run(program)
+            if said != "archives work\n":
+                raise Problem(f"{program.name} printed {said!r}")
+
+    def compile_by_pkg_config(self, source: Path, program: Path) -> None:
         directory = next(self.prefix.rglob("palmshed.pc")).parent
         flags = run("pkg-config", "--cflags", "--libs", "palmshed", PKG_CONFIG_PATH=str(directory))
-        program = self.scratch / "by-pkg-config"
-        run("g++", "-std=c++23", EXAMPLE / "main.cc", "-o", program, *flags.split())
-        self.expect_greeting(program)
+        run("g++", "-std=c++23", source, "-o", program, *flags.split())
 
     def has_the_version_of_the_headers(self) -> None:
         text = (ROOT / "engine/include/palmshed/version.h").read_text()
@@ -111,6 +152,7 @@ CHECKS: tuple[Callable[[Installation], None], ...] = (
     Installation.has_the_version_of_the_headers,
     Installation.is_found_by_cmake,
     Installation.is_found_by_pkg_config,
+    Installation.brings_what_archives_need,
     Installation.runs_a_program,
 )
 

@@ -3,19 +3,20 @@
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import IO
 
 from devtool.checkout import LOGS, ROOT
-from devtool.counting import Count, Outcome, verdict
+from devtool.counting import Count, Failure, Outcome, verdict
 from devtool.suites import Command, Suite
 
-LONGEST_SECONDS = 20 * 60  # For one command; a hung suite must not hang the run.
 TAIL_LINES = 40
+MOST_SHOWN = 10
 
 
-def run_command(command: Command, log: IO[bytes]) -> int:
+def run_command(command: Command, log: IO[bytes], longest_s: float) -> int:
     log.write(("$ " + " ".join(command) + "\n").encode())
     log.flush()
     process = subprocess.Popen(
@@ -27,9 +28,9 @@ def run_command(command: Command, log: IO[bytes]) -> int:
         start_new_session=True,  # So that all of it can be ended at once.
     )
     try:
-        return process.wait(LONGEST_SECONDS)
+        return process.wait(longest_s)
     except subprocess.TimeoutExpired:
-        log.write(f"stopped after {LONGEST_SECONDS} s\n".encode())
+        log.write(f"stopped after {longest_s} s\n".encode())
         return 124
     finally:
         if process.poll() is None:
@@ -43,19 +44,26 @@ def run_suite(suite: Suite) -> Count:
     status = 0
     with log.open("wb") as file:
         for command in suite.commands():
-            status = run_command(command, file)
+            status = run_command(command, file, suite.longest_s)
             if status != 0:
                 break
     return verdict(suite.count, Outcome(status, log.read_text(errors="replace"), junit))
 
 
-def show_failure(suite: Suite, log: Path, count: Count) -> None:
-    print(f"--- {suite.name}: the end of {log.relative_to(ROOT)}")
-    for line in log.read_text(errors="replace").splitlines()[-TAIL_LINES:]:
-        print("   ", line)
-    for note in count.notes:
-        print("   ", note)
-    print("---", flush=True)
+def account_of(suite: Suite, count: Count) -> list[str]:
+    """What each failed test said, or else how the suite's log ends."""
+    lines = []
+    for failure in count.failures[:MOST_SHOWN]:
+        lines.append(f"--- {suite.name}: failed: {failure.name}")
+        lines += [f"    {line}" for line in failure.said.splitlines()[-TAIL_LINES:]]
+    if len(count.failures) > MOST_SHOWN:
+        lines.append(f"--- {suite.name}: and {len(count.failures) - MOST_SHOWN} more")
+    if not any(failure.said for failure in count.failures):
+        log = LOGS / f"{suite.name}.log"
+        lines.append(f"--- {suite.name}: the end of {log.relative_to(ROOT)}")
+        text = log.read_text(errors="replace") if log.exists() else ""
+        lines += [f"    {line}" for line in text.splitlines()[-TAIL_LINES:]]
+    return [*lines, "---"]
 
 
 def summary_line(suite: Suite, count: Count, seconds: float) -> str:
@@ -65,23 +73,26 @@ def summary_line(suite: Suite, count: Count, seconds: float) -> str:
 
 
 def run_suites(suites: list[Suite]) -> int:
-    """One line for each suite, and at the very end "N passed, N failed"."""
+    """One line for each suite, then what failed, and at the very end "N passed, N failed"."""
     LOGS.mkdir(parents=True, exist_ok=True)
-    lines, passed, failed, broken = [], 0, 0, set()
+    lines, failures, passed, failed, broken = [], [], 0, 0, set()
     for suite in suites:
         began = time.monotonic()
         if suite.needs in broken:
-            count = Count(failed=1, notes=[f"not run: {suite.needs} failed"])
+            count = Count(failed=1, failures=[Failure("not run", f"{suite.needs} failed")])
         else:
             count = run_suite(suite)
-            if count.failed:
-                show_failure(suite, LOGS / f"{suite.name}.log", count)
+        lines.append(summary_line(suite, count, time.monotonic() - began))
+        print(lines[-1])
+        if count.left_out:
+            print("    skipped:", ", ".join(count.left_out))
         if count.failed:
             broken.add(suite.name)
-        lines.append(summary_line(suite, count, time.monotonic() - began))
-        lines += [f"    {note}" for note in count.notes]
-        print(lines[-1 - len(count.notes)], flush=True)
+            account = account_of(suite, count)
+            print("\n".join(account))
+            failures += account
+        sys.stdout.flush()
         passed, failed = passed + count.passed, failed + count.failed
-    print("\nSummary\n" + "\n".join(lines) + "\n")
+    print("\n".join(["\nSummary", *lines, *failures, ""]))
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0

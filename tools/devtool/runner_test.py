@@ -47,6 +47,18 @@ class Runner(unittest.TestCase):
         self.assertIn("    the reason", lines)
         self.assertFalse(any("never" in line for line in lines if "$" not in line))
 
+    def test_what_failed_is_said_again_at_the_end(self) -> None:
+        junit = self.logs / "a.xml"
+        case = '<testcase name="x" status="fail"><system-out>the reason</system-out></testcase>'
+        write = f"open({str(junit)!r}, 'w').write({'<testsuite>' + case + '</testsuite>'!r})"
+        _, lines = self.run_all(
+            Suite("a", lambda: [[sys.executable, "-c", write]], by_ctest),
+            Suite("b", lambda: [prints("ok x")], by_lines),
+        )
+        end = lines[lines.index("Summary") :]
+        self.assertIn("--- a: failed: x", end)
+        self.assertIn("    the reason", end)
+
     def test_a_suite_whose_need_failed_fails_unrun(self) -> None:
         status, lines = self.run_all(
             Suite("a", lambda: [prints("no", 1)], one_check),
@@ -62,8 +74,7 @@ class Runner(unittest.TestCase):
 
     def test_a_hung_command_is_ended(self) -> None:
         hang = [sys.executable, "-c", "import signal; signal.pause()"]
-        with mock.patch.object(runner, "LONGEST_SECONDS", 0.2):
-            status, lines = self.run_all(Suite("a", lambda: [hang], one_check))
+        status, lines = self.run_all(Suite("a", lambda: [hang], one_check, longest_s=0.2))
         self.assertEqual((status, lines[-1]), (1, "0 passed, 1 failed"))
 
 

@@ -1,4 +1,4 @@
-"""Checks that every relative link and every path in backquotes of the documents leads somewhere.
+"""Checks that every relative link, and every path or test in backquotes of the documents, exists.
 
 Usage: doc_links.py [ROOT]
 """
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from urllib.parse import unquote
 
-from lint.tree import report, walk
+from lint.tree import CPP_SUFFIXES, report, walk
 
 # A path in backquotes is checked when it starts with one of these; a room of the engine may stand
 # without `engine/` before it.
@@ -26,6 +26,9 @@ _CODE = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\[[^\]\n]*\]\(\s*<?([^)\s>]+)>?[^)]*\)")
 _HEADING = re.compile(r"^#+\s+(.*?)\s*#*$", re.MULTILINE)
 _PATH = re.compile(r"^[\w.<>*-]+(/[\w.<>*-]*)+$")
+# A test of GoogleTest with its suite; and where one is written.
+_TEST = re.compile(r"^[A-Z]\w*\.[A-Z]\w*$")
+_WRITTEN_TEST = re.compile(r"^TEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\)", re.MULTILINE)
 
 
 def slug(heading: str) -> str:
@@ -60,20 +63,37 @@ def broken_path(root: Path, text: str) -> str | None:
     return None
 
 
-def check_document(root: Path, document: Path) -> list[str]:
+def written_tests(root: Path) -> set[str]:
+    sources = (path for path in walk(root, CPP_SUFFIXES) if path.stem.endswith("_test"))
+    return {
+        f"{suite}.{name}"
+        for source in sources
+        for suite, name in _WRITTEN_TEST.findall((root / source).read_text())
+    }
+
+
+def missing_test(tests: set[str], text: str) -> str | None:
+    return f"there is no test `{text}`" if _TEST.match(text) and text not in tests else None
+
+
+def check_document(root: Path, document: Path, tests: set[str]) -> list[str]:
     text = _FENCE.sub(lambda match: "\n" * match[0].count("\n"), (root / document).read_text())
     problems = []
     for number, line in enumerate(text.splitlines(), start=1):
         found = [broken_link(root, document, m[1]) for m in _LINK.finditer(_CODE.sub("", line))]
         if document.name not in HISTORY:
             found += [broken_path(root, match[1]) for match in _CODE.finditer(line)]
+            found += [missing_test(tests, match[1]) for match in _CODE.finditer(line)]
         problems += [f"{document}:{number}: {problem}" for problem in found if problem]
     return problems
 
 
 def check(root: Path) -> tuple[int, list[str]]:
     documents = list(walk(root, frozenset({".md"})))
-    problems = [problem for document in documents for problem in check_document(root, document)]
+    tests = written_tests(root)
+    problems = [
+        problem for document in documents for problem in check_document(root, document, tests)
+    ]
     return len(documents), problems
 
 

@@ -40,6 +40,14 @@ class DocLinks(unittest.TestCase):
             with self.subTest(path):
                 self.assertEqual(self.problems(f"`{path}`\n"), [f"docs/page.md:1: `{path}` does not exist"])
 
+    def test_a_test_in_backquotes_must_be_written_somewhere(self) -> None:
+        (self.root / "engine/kernel/group_test.cc").write_text(
+            "TEST(Group, IsMade) {}\nTEST_F(GroupTest,\n       IsGone) {}\n"
+        )
+        self.assertEqual(self.problems("`Group.IsMade` `GroupTest.IsGone` `Group.size`\n"), [])
+        problems = self.problems("`Group.IsMissing`\n")
+        self.assertEqual(problems, ["docs/page.md:1: there is no test `Group.IsMissing`"])
+
     def test_blocks_of_code_are_left_alone_and_lines_after_them_count_right(self) -> None:
         problems = self.problems("```\n[a](no.md) `docs/no.md`\n```\n[b](no.md)\n")
         self.assertEqual(problems, ["docs/page.md:4: link to no.md, which does not exist"])

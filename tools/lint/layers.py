@@ -30,6 +30,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "daemon": frozenset({PUBLIC}),
     "examples": frozenset({PUBLIC}),
     "benchmarks": frozenset({PUBLIC}),
+    "production": frozenset({PUBLIC}),
 }
 SEES_ALL = frozenset({TESTS, "conformance"})
 REGISTRY = Path("engine/backends/registry.cc")

@@ -14,6 +14,7 @@
 #include "base/sys.h"
 #include "base/sys_files.h"
 #include "base/unique_fd.h"
+#include "kernel/cgroup.h"
 #include "palmshed/error.h"
 
 namespace palmshed::backends::native {
@@ -52,10 +53,13 @@ void Note(Collection& collection, const std::string& id, Result<void> removed) {
   }
 }
 
+/// Whoever was killed may have been looking for control groups (LockAlone).
 void CollectLocked(BorrowedFd root, const std::string& id, Collection& collection) {
   auto lock = TakeDeadLock(root, id);
   if (!lock) return collection.failures.push_back(std::move(lock.error()));
-  if (*lock) Note(collection, id, RemoveHome(root, id));
+  if (!*lock) return;
+  if (collection.removed.empty()) kernel::RemoveDeadProbes();
+  Note(collection, id, RemoveHome(root, id));
 }
 
 }  // namespace

@@ -16,8 +16,9 @@ struct Collection {
 };
 
 /// Deletes every sandbox in the directory of workspaces whose lock nobody holds, and directories
-/// that have none. A live sandbox, or one that is being made, is never touched; names that are not
-/// ours neither. Any number of collectors may run at once. Blocks.
+/// that have none, and the control groups that their engines made to look at
+/// (kernel::RemoveDeadProbes). A live sandbox, or one that is being made, is never touched; names
+/// that are not ours neither. Any number of collectors may run at once. Blocks.
 Result<Collection> CollectDead(BorrowedFd root);
 
 }  // namespace palmshed::backends::native

@@ -1,14 +1,13 @@
 #include "backends/native/etc_files.h"
 
+#include <dirent.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <iterator>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -26,10 +25,10 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxResolvConf = 4096;
 
-// Paths below /etc; * stands for any part of one name. Everything here is readable for every user
-// of the host and carries no secrets. Left out on purpose, though programs look for them: pip.conf,
-// npmrc, gitconfig, wgetrc, maven/settings.xml, R/Renviron.site (all may hold credentials),
-// ssl/private, machine-id, ssh, the host's own passwd, group, hosts and hostname.
+// Paths below /etc; * stands for any part of one name, once in each. Everything here is readable
+// for every user of the host and carries no secrets. Left out on purpose, though programs look for
+// them: pip.conf, npmrc, gitconfig, wgetrc, maven/settings.xml, R/Renviron.site (all may hold
+// credentials), ssl/private, machine-id, ssh, the host's own passwd, group, hosts and hostname.
 constexpr std::string_view kPublic[] = {
     // The dynamic linkers, glibc's and musl's.
     "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ld-musl-*.path",
@@ -88,49 +87,80 @@ std::string ResolvConf(Network network, const std::string& host_root) {
   return *std::move(content);
 }
 
-// The names in the directories of one host, each read once: several patterns look at the same one,
-// and this is on the way of a cold start.
+using Kind = EtcFile::Kind;
+
+// What the directories of one host hold, each read once: several patterns look at the same one, and
+// this is on the way of a cold start.
 class Listings {
  public:
   explicit Listings(std::string host_etc) : host_etc_(std::move(host_etc)) {}
 
   /// `directory` is a path below /etc, ending in / or empty.
-  const std::vector<std::string>& Of(const std::string& directory) {
-    const auto [at, added] = names_.try_emplace(directory);
+  const std::map<std::string, unsigned char>& Of(const std::string& directory) {
+    const auto [at, added] = types_.try_emplace(directory);
     if (added) at->second = Read(host_etc_ + directory);
     return at->second;
   }
 
+  /// False for most of what is not there, without asking the kernel.
+  bool MayHold(const std::string& name) { return Of("").contains(name); }
+
+  /// What `path`, below /etc, leads to; nothing for what is neither a file nor a directory.
+  std::optional<Kind> KindOf(const std::string& path) {
+    const std::size_t slash = path.rfind('/');
+    const std::string directory = slash == path.npos ? "" : path.substr(0, slash + 1);
+    if (const auto known = types_.find(directory); known != types_.end()) {
+      const auto entry = known->second.find(path.substr(directory.size()));
+      if (entry == known->second.end()) return std::nullopt;
+      if (entry->second == DT_REG) return Kind::kShown;
+      if (entry->second == DT_DIR) return Kind::kShownDirectory;
+    }
+    std::error_code error;
+    const fs::file_status status = fs::status(host_etc_ + path, error);
+    if (fs::is_directory(status)) return Kind::kShownDirectory;
+    if (fs::is_regular_file(status)) return Kind::kShown;
+    return std::nullopt;
+  }
+
  private:
   /// What cannot be read is not shown either.
-  static std::vector<std::string> Read(const std::string& path) {
-    std::vector<std::string> names;
+  static std::map<std::string, unsigned char> Read(const std::string& path) {
+    std::map<std::string, unsigned char> types;
     auto fd = sys::Open(path, O_RDONLY | O_DIRECTORY);
-    if (!fd) return names;
+    if (!fd) return types;
     auto directory = sys::Directory::Read(*std::move(fd));
-    if (!directory) return names;
+    if (!directory) return types;
     for (auto entry = directory->Next(); entry && *entry; entry = directory->Next()) {
-      names.push_back(std::move((*entry)->name));
+      types.emplace(std::move((*entry)->name), (*entry)->type);
     }
-    std::ranges::sort(names);
-    return names;
+    return types;
   }
 
   const std::string host_etc_;
-  std::map<std::string, std::vector<std::string>> names_;
+  std::map<std::string, std::map<std::string, unsigned char>> types_;
 };
+
+// One * in a pattern of one name.
+bool Matches(std::string_view pattern, std::string_view name) {
+  const std::size_t star = pattern.find('*');
+  const std::string_view before = pattern.substr(0, star);
+  const std::string_view after = pattern.substr(star + 1);
+  return name.size() >= before.size() + after.size() && name.starts_with(before) &&
+         name.ends_with(after) && name.front() != '.';
+}
 
 // What matches the rest of a pattern below `directory` (a path below /etc, ending in / or empty).
 void Expand(Listings& listings, const std::string& directory, std::string_view pattern,
             std::vector<std::string>& matches) {
   const std::size_t slash = pattern.find('/');
   const std::string name(pattern.substr(0, slash));
-  std::vector<std::string> names = {name};
-  if (name.find('*') != name.npos) {
-    names.clear();
-    std::ranges::copy_if(
-        listings.Of(directory), std::back_inserter(names),
-        [&](const std::string& found) { return fnmatch(name.c_str(), found.c_str(), 0) == 0; });
+  std::vector<std::string> names;
+  if (name.find('*') == name.npos) {
+    if (!directory.empty() || listings.MayHold(name)) names.push_back(name);
+  } else {
+    for (const auto& [found, type] : listings.Of(directory)) {
+      if (Matches(name, found)) names.push_back(found);
+    }
   }
   for (const std::string& found : names) {
     if (slash == pattern.npos) {
@@ -182,10 +212,7 @@ std::vector<EtcFile> ShownEtcFiles(const std::string& host_root) {
   Listings listings(host_etc);
   for (const std::string_view pattern : kPublic) Expand(listings, "", pattern, matches);
   for (const std::string& match : matches) {
-    std::error_code error;
-    const fs::file_status status = fs::status(host_etc + match, error);
-    if (fs::is_directory(status)) files.push_back({kShownDirectory, "/etc/" + match});
-    if (fs::is_regular_file(status)) files.push_back({kShown, "/etc/" + match});
+    if (const auto kind = listings.KindOf(match)) files.push_back({*kind, "/etc/" + match});
   }
   return files;
 }

@@ -2,9 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <expected>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "backends/backend.h"
@@ -14,6 +12,7 @@
 #include "base/unique_fd.h"
 #include "child/wire.h"
 #include "palmshed/error.h"
+#include "palmshed/options.h"
 #include "plan/plan.h"
 
 namespace palmshed::backends::native {
@@ -36,25 +35,53 @@ Result<UniqueFd> InFile(const std::vector<std::byte>& payload) {
   return file;
 }
 
-}  // namespace
+std::uint32_t FlagsOf(Descendants descendants) {
+  switch (descendants) {
+    case Descendants::kKill:
+      return 0;
+    case Descendants::kDetach:
+      return child::kExecDetach;
+    case Descendants::kWait:
+      return child::kExecWait;
+  }
+  PALMSHED_UNREACHABLE();
+}
 
-Result<void> SendExec(BorrowedFd socket, std::uint32_t sequence, const plan::ExecPlan& plan,
-                      const Stdio& stdio) {
-  const std::vector<std::byte> payload = Payload(plan);
-  child::ExecRequest request{.op = child::InitOp::kExec,
-                             .sequence = sequence,
-                             .flags = 0,
-                             .paths = static_cast<std::uint32_t>(plan.paths.size()),
-                             .argc = static_cast<std::uint32_t>(plan.argv.size()),
-                             .envc = static_cast<std::uint32_t>(plan.env.size()),
-                             .payload_bytes = payload.size()};
-  std::vector<BorrowedFd> fds;
+void AddStreams(const Stdio& stdio, child::ExecRequest& request, std::vector<BorrowedFd>& fds) {
+  if (stdio.terminal.valid()) {
+    request.flags |= child::kExecTerminal;
+    fds.push_back(stdio.terminal.get());
+    return;
+  }
   if (stdio.in.valid()) {
     request.flags |= child::kExecStdin;
     fds.push_back(stdio.in.get());
   }
   fds.push_back(stdio.out.get());
   fds.push_back(stdio.err.get());
+}
+
+}  // namespace
+
+Result<void> SendExec(BorrowedFd socket, const ExecOrder& order, const plan::ExecPlan& plan,
+                      const Stdio& stdio) {
+  const std::vector<std::byte> payload = Payload(plan);
+  const TerminalSize size = plan.terminal.value_or(TerminalSize{});
+  child::ExecRequest request{.op = child::InitOp::kExec,
+                             .sequence = order.sequence,
+                             .flags = FlagsOf(plan.descendants),
+                             .armed = order.armed,
+                             .paths = static_cast<std::uint32_t>(plan.paths.size()),
+                             .argc = static_cast<std::uint32_t>(plan.argv.size()),
+                             .envc = static_cast<std::uint32_t>(plan.env.size()),
+                             .terminal_rows = size.rows,
+                             .terminal_columns = size.columns,
+                             .file_bytes = order.carried.file_bytes,
+                             .cpu_seconds = order.carried.cpu_seconds,
+                             .processes = order.carried.processes,
+                             .payload_bytes = payload.size()};
+  std::vector<BorrowedFd> fds;
+  AddStreams(stdio, request, fds);
 
   if (sizeof request + payload.size() <= child::kMaxMessage) {
     std::vector<std::byte> message;

@@ -18,7 +18,9 @@
 #include "child/wire.h"
 #include "kernel/landlock.h"
 #include "palmshed/options.h"
+#include "palmshed/units.h"
 #include "plan/plan.h"
+#include "workspace/disk_usage.h"
 
 namespace palmshed::backends::native {
 namespace {
@@ -59,23 +61,27 @@ std::uint32_t FlagsFor(const plan::SandboxPlan& plan, int landlock_abi) {
 
 }  // namespace
 
-std::span<const sock_filter> Filters::For(FilterKind kind) {
+std::span<const sock_filter> Filters::For(FilterChoice choice) {
   const std::lock_guard lock(mu_);
-  std::vector<sock_filter>& program = programs_[static_cast<std::size_t>(kind)];
-  if (program.empty()) program = BuildFilter(kind);
+  const std::size_t variant = choice.measured_disk ? kFilterKinds : 0;
+  std::vector<sock_filter>& program = programs_[static_cast<std::size_t>(choice.kind) + variant];
+  if (program.empty()) program = BuildFilter(choice);
   return program;
 }
 
-FilterKind FilterFor(const plan::SandboxPlan& plan) {
+FilterChoice FilterFor(const plan::SandboxPlan& plan) {
+  const bool measured = plan.ceilings.disk != Bytes{} && plan.storage == Storage::kDisk;
+  FilterKind kind = plan.private_view ? FilterKind::kPrivate : FilterKind::kHostFiles;
   if (plan.filtered_view) {
-    return plan.network == Network::kDisabled ? FilterKind::kFilteredOffline
+    kind = plan.network == Network::kDisabled ? FilterKind::kFilteredOffline
                                               : FilterKind::kFilteredOnline;
   }
-  return plan.private_view ? FilterKind::kPrivate : FilterKind::kHostFiles;
+  return {kind, measured && !Faulty("fallocate-allowed")};
 }
 
 std::vector<std::byte> EncodeInit(const plan::SandboxPlan& plan, const View& view,
-                                  std::span<const sock_filter> filter, int landlock_abi) {
+                                  std::span<const sock_filter> filter, int landlock_abi,
+                                  bool direct, const workspace::DiskAmount& storage) {
   constexpr std::array kAllowAll{sock_filter BPF_STMT(BPF_RET | BPF_K, 0x7fff0000U)};
   if (Faulty("no-seccomp")) filter = kAllowAll;
   const kernel::LandlockRights handled =
@@ -84,7 +90,9 @@ std::vector<std::byte> EncodeInit(const plan::SandboxPlan& plan, const View& vie
       Faulty("no-landlock") ? std::span<const LandlockRulePlan>() : view.rules;
 
   child::InitConfig config{};
-  config.flags = FlagsFor(plan, landlock_abi);
+  config.op = child::InitOp::kConfig;
+  config.flags = FlagsFor(plan, landlock_abi) | (direct ? child::kInitDirect : 0U) |
+                 (view.any_uid ? child::kInitOwnNames : 0U);
   config.filter_instructions = static_cast<std::uint32_t>(filter.size());
   config.rules = static_cast<std::uint32_t>(rules.size());
   config.rlimit_count = Faulty("no-rlimits") ? 0 : kRlimits.size();
@@ -92,11 +100,17 @@ std::vector<std::byte> EncodeInit(const plan::SandboxPlan& plan, const View& vie
   config.handled_net = handled.net;
   config.scoped = handled.scoped;
   config.shm_bytes = kShmBytes;
+  config.storage_bytes = storage.bytes;
+  config.storage_inodes = storage.inodes;
+  const std::vector<std::byte> host_mounts = EncodeView(view.host_mounts);
+  config.host_mounts = static_cast<std::uint32_t>(view.host_mounts.size());
+  config.host_mount_bytes = host_mounts.size();
   std::ranges::copy(kRlimits, config.rlimits);
 
   std::vector<std::byte> message;
   Append(message, BytesOf(config));
   Append(message, std::as_bytes(filter));
+  Append(message, host_mounts);
   Append(message, EncodeRules(rules));
   return message;
 }

@@ -12,6 +12,7 @@
 #include "backends/native/syscall_policy.h"
 #include "backends/native/view.h"
 #include "plan/plan.h"
+#include "workspace/disk_usage.h"
 
 namespace palmshed::backends::native {
 
@@ -20,18 +21,20 @@ namespace palmshed::backends::native {
 class Filters {
  public:
   /// Valid as long as this object.
-  std::span<const sock_filter> For(FilterKind kind);
+  std::span<const sock_filter> For(FilterChoice choice);
 
  private:
   std::mutex mu_;
-  std::array<std::vector<sock_filter>, kFilterKinds> programs_;
+  std::array<std::vector<sock_filter>, 2 * kFilterKinds> programs_;
 };
 
 /// What stands around a sandbox of this plan.
-FilterKind FilterFor(const plan::SandboxPlan& plan);
+FilterChoice FilterFor(const plan::SandboxPlan& plan);
 
-/// The InitConfig with its filter and rules. `landlock_abi` decides about signal scopes.
+/// The InitConfig with its filter and rules. `landlock_abi` decides about signal scopes. `storage`:
+/// the size of the file system that init makes for the sandbox's files; nothing: it makes none.
 std::vector<std::byte> EncodeInit(const plan::SandboxPlan& plan, const View& view,
-                                  std::span<const sock_filter> filter, int landlock_abi);
+                                  std::span<const sock_filter> filter, int landlock_abi,
+                                  bool direct = false, const workspace::DiskAmount& storage = {});
 
 }  // namespace palmshed::backends::native

@@ -1,6 +1,7 @@
 #include "backends/native/launcher.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/wait.h>
@@ -19,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/native/host_mounts.h"
 #include "base/bytes.h"
 #include "base/loop.h"
 #include "base/result.h"
@@ -61,6 +63,7 @@ struct SpawnPlan {
 /// vfork(2), not fork: the engine may have gigabytes resident. The loop's thread blocks all
 /// signals, so no handler of the host program runs in the child.
 Result<pid_t> Spawn(SpawnPlan& plan) {
+  // NOLINTNEXTLINE(bugprone-unsafe-functions): only its child runs meanwhile, which does little.
   const pid_t pid = ::vfork();
   if (pid == 0) ExecHelper(&plan);
   if (pid < 0) return std::unexpected(SysError("vfork", errno));
@@ -86,9 +89,27 @@ std::vector<std::byte> EncodeSetup(const LauncherSetup& setup) {
   return message;
 }
 
+/// The process or the host has run out of something, and may have it again later. ENOSPC is not
+/// among them: of namespaces and mounts it says that a sysctl allows no more.
+bool IsShortage(int sys_errno) {
+  return sys_errno == EMFILE || sys_errno == ENFILE || sys_errno == ENOMEM || sys_errno == EAGAIN ||
+         sys_errno == ENOBUFS;
+}
+
+bool IsNoProcess(const child::LauncherReply& reply) {
+  const bool of_maps = reply.step == child::Step::kUidMap || reply.step == child::Step::kGidMap ||
+                       reply.step == child::Step::kSetgroups;
+  return reply.sys_errno == ESRCH || (of_maps && reply.sys_errno == ENOENT);
+}
+
 }  // namespace
 
+bool IsHangUp(const Error& error) {
+  return error.sys_errno == EPIPE || error.sys_errno == ECONNRESET;
+}
+
 Error StepError(ErrorCode code, child::Step step, int sys_errno, std::uint32_t detail) {
+  if (IsShortage(sys_errno)) code = ErrorCode::kOverloaded;
   Error error = SysError(code, child::StepName(step), sys_errno);
   if (detail != 0) error.message += " (item " + std::to_string(detail) + ")";
   return error;
@@ -112,14 +133,19 @@ Result<std::unique_ptr<Launcher>> Launcher::Start(Loop& loop, BorrowedFd helper,
   sockets.second.reset();
 
   std::unique_ptr<Launcher> launcher(new Launcher(std::move(sockets.first), *pid));
-  // A failure means that it has ended, and its own message says why.
-  (void)sys::SendMessage(launcher->socket_.get(), EncodeSetup(setup));
+  auto sent = sys::SendMessage(launcher->socket_.get(), EncodeSetup(setup));
+  // One that has ended has said why.
+  if (!sent && !IsHangUp(sent.error())) return std::unexpected(std::move(sent.error()));
   PALMSHED_TRY_VOID(launcher->AwaitReply(0));
   return launcher;
 }
 
 Launcher::~Launcher() {
-  socket_.reset();  // Its end of file ends the launcher, and that ends stage.
+  // Its end of file ends the launcher, and that ends stage. A close alone would not do while a
+  // process that the host program has forked holds a copy.
+  (void)::shutdown(socket_.get(), SHUT_RDWR);
+  socket_.reset();
+  // NOLINTNEXTLINE(misc-include-cleaner): the options are in <sys/wait.h>.
   (void)::waitpid(stage_, nullptr, __WALL);  // ECHILD when the host program reaps everything.
 }
 
@@ -132,14 +158,29 @@ Result<UniqueFd> Launcher::Launch(const LaunchRequest& request) {
   const std::lock_guard lock(mu_);
   if (gone_) return std::unexpected(Gone());
   const child::CreateRequest header{
-      .op = child::LauncherOp::kCreate, .sequence = ++sequence_, .uid = request.uid, .reserved = 0};
+      .op = child::LauncherOp::kCreate,
+      .sequence = ++sequence_,
+      .uid = request.uid,
+      .host_mounts = static_cast<std::uint32_t>(request.mounts.size())};
   std::vector<std::byte> message;
   Append(message, BytesOf(header));
   AppendString(message, request.workspace);
   AppendString(message, request.tmp);
-  if (!sys::SendMessage(socket_.get(), message, std::span(&request.socket, 1))) {
-    gone_ = true;
-    return std::unexpected(Gone());
+  std::vector<BorrowedFd> fds{request.socket};
+  if (request.workspace_tree >= 0) {
+    fds.insert(fds.end(), {request.workspace_tree, request.tmp_tree});
+  }
+  for (const HostMount& mount : request.mounts) {
+    const char how = mount.mount.read_only ? child::kHostMountReadOnly : child::kHostMountWritable;
+    AppendString(message, how + mount.mount.source);
+    fds.push_back(mount.source.get());
+  }
+  if (message.size() > child::kMaxMessage) {
+    return std::unexpected(InvalidOption("mounts", "are too long, all together"));
+  }
+  if (auto sent = sys::SendMessage(socket_.get(), message, fds); !sent) {
+    gone_ = IsHangUp(sent.error());
+    return std::unexpected(gone_ ? Gone() : std::move(sent.error()));
   }
   return AwaitReply(header.sequence);
 }
@@ -159,10 +200,15 @@ Result<UniqueFd> Launcher::AwaitReply(std::uint32_t sequence) {
       case child::LauncherAnswer::kReady:
         return UniqueFd();
       case child::LauncherAnswer::kCreated:
-        if (reply.sequence != sequence || message->fds.empty()) continue;
+        if (reply.sequence != sequence) continue;
+        // Descriptors that this process has no room for are dropped. Without its socket, which the
+        // caller closes now, what was created ends.
+        if (message->fds.empty()) return std::unexpected(SysError("recvmsg", EMFILE));
         return std::move(message->fds.front());
       case child::LauncherAnswer::kFailed:
         gone_ = true;
+        // Of the maps: the launcher to be has died, which says nothing of what this host can do.
+        if (IsNoProcess(reply)) return std::unexpected(Gone());
         return std::unexpected(
             StepError(ErrorCode::kUnsupported, reply.step, reply.sys_errno, reply.detail));
       case child::LauncherAnswer::kCreateFailed:

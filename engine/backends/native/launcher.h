@@ -8,9 +8,11 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "backends/native/host_mounts.h"
 #include "base/loop.h"
 #include "base/unique_fd.h"
 #include "child/wire.h"
@@ -40,6 +42,10 @@ struct LaunchRequest {
   std::string tmp;
   std::uint32_t uid = 0;
   BorrowedFd socket = -1;
+  /// Detached mounts instead of those directories; both or neither.
+  BorrowedFd workspace_tree = -1;
+  BorrowedFd tmp_tree = -1;
+  std::span<const HostMount> mounts{};
 };
 
 /// One launcher process. Any thread; requests are served one after another.
@@ -68,7 +74,11 @@ class Launcher {
   bool gone_ = false;
 };
 
-/// An Error for a step of the helper that failed.
+/// Whether a message could not be sent because the helper has died, and the loop has not seen it
+/// yet; or whoever else had the other end.
+bool IsHangUp(const Error& error);
+/// An Error for a step of the helper that failed; OVERLOADED whatever `code` says where something
+/// has run out for a moment.
 Error StepError(ErrorCode code, child::Step step, int sys_errno, std::uint32_t detail);
 
 }  // namespace palmshed::backends::native

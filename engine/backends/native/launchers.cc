@@ -25,6 +25,7 @@ Launchers::~Launchers() {
 
 Rung Launchers::For(const Host& host, Kind kind) {
   const std::lock_guard lock(mu_);
+  begun_.insert(kind);
   Entry& entry = entries_[kind];
   // A refusal is not remembered: somebody may have followed the remedy meanwhile.
   if (!entry.rung.launcher || entry.rung.launcher->gone()) {
@@ -36,6 +37,11 @@ Rung Launchers::For(const Host& host, Kind kind) {
     loop_->Post([this] { Arm(); });
   }
   return entry.rung;
+}
+
+bool Launchers::TakeFirst(Kind kind) {
+  const std::lock_guard lock(mu_);
+  return begun_.insert(kind).second;
 }
 
 std::size_t Launchers::running() const {

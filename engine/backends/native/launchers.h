@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "backends/native/host.h"
@@ -31,6 +32,9 @@ class Launchers {
   /// A copy: it stays usable when another thread replaces a launcher that has died.
   Rung For(const Host& host, Kind kind);
   std::size_t running() const;
+  /// True once for each kind, and only as long as it has had no launcher: a sandbox of it may be
+  /// made without one.
+  bool TakeFirst(Kind kind);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -52,6 +56,7 @@ class Launchers {
   mutable std::mutex mu_;
   bool armed_ = false;
   std::map<Kind, Entry> entries_;
+  std::set<Kind> begun_;  ///< Kinds of which a sandbox has been asked for.
 };
 
 }  // namespace palmshed::backends::native

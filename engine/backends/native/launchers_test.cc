@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "backends/native/host.h"
 #include "backends/native/launcher.h"
@@ -45,6 +46,20 @@ class LaunchersTest : public ::testing::Test {
   Worker worker_;
   std::optional<Host> host_;
 };
+
+TEST_F(LaunchersTest, EachKindHasOneFirst) {
+  Launchers launchers(loop_.get(), &worker_, 50ms);
+  EXPECT_TRUE(launchers.TakeFirst({}));
+  EXPECT_FALSE(launchers.TakeFirst({}));
+  EXPECT_TRUE(launchers.TakeFirst({.host_network = true}));
+}
+
+// A launcher that runs anyway makes it faster.
+TEST_F(LaunchersTest, NothingIsFirstAfterALauncher) {
+  Launchers launchers(loop_.get(), &worker_, 50ms);
+  (void)launchers.For(*host_, {});
+  EXPECT_FALSE(launchers.TakeFirst({}));
+}
 
 TEST_F(LaunchersTest, OneServesAllOfItsKindUntilItIsIdle) {
   Launchers launchers(loop_.get(), &worker_, 50ms);

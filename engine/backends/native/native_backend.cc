@@ -2,17 +2,21 @@
 // each kind of sandbox (file view and network), and an init for each sandbox; child/wire.h has the
 // messages. Making a sandbox: a directory with its lock, a host uid (as root), init's first message
 // put into its socket, then one request to the launcher. The locks travel to init, so they are free
-// exactly when it is dead.
+// exactly when it is dead. The first sandbox of its kind is made without a launcher (direct.h).
 #include "backends/native/native_backend.h"
 
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <expected>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,18 +24,30 @@
 
 #include "backends/backend.h"
 #include "backends/native/collector.h"
+#include "backends/native/direct.h"
+#include "backends/native/disk_enforcer.h"
+#include "backends/native/disk_meter.h"
 #include "backends/native/host.h"
+#include "backends/native/host_limits.h"
+#include "backends/native/host_mounts.h"
 #include "backends/native/init_message.h"
 #include "backends/native/launcher.h"
 #include "backends/native/launchers.h"
+#include "backends/native/limited_sandbox.h"
+#include "backends/native/offers.h"
+#include "backends/native/place.h"
 #include "backends/native/remedies.h"
 #include "backends/native/rungs.h"
 #include "backends/native/sandbox.h"
 #include "backends/native/state.h"
 #include "backends/native/state_paths.h"
-#include "backends/native/uid_lease.h"
+#include "backends/native/storage.h"
+#include "backends/native/surroundings.h"
+#include "backends/native/view.h"
 #include "base/faults.h"
+#include "base/loop.h"
 #include "base/result.h"
+#include "base/schedule.h"
 #include "base/sys.h"
 #include "base/unique_fd.h"
 #include "child/image.h"
@@ -41,98 +57,120 @@
 #include "palmshed/capabilities.h"
 #include "palmshed/error.h"
 #include "palmshed/options.h"
+#include "palmshed/units.h"
 #include "plan/plan.h"
+#include "workspace/disk_usage.h"
 
 namespace palmshed::backends::native {
 namespace {
 
-constexpr char kName[] = "native";
-
-class NativeBackend final : public Backend {
- public:
-  explicit NativeBackend(const BackendContext& context)
-      : context_(context), launchers_(context.loop, context.worker) {}
-
-  std::string_view name() const override { return kName; }
-  Result<plan::Offer> MakeOffer(const std::string& id, const SandboxOptions& options) override;
-  Result<std::unique_ptr<BackendSandbox>> Create(const std::string& id,
-                                                 const plan::SandboxPlan& plan,
-                                                 std::function<void()> lost) override;
-  Result<Capabilities> Describe() override;
-  std::span<const std::byte> ProbeProgram() const override { return child::HelperImage(); }
-
- private:
-  /// A copy: it stays usable when another thread replaces a launcher that has died.
-  Result<Rung> RungFor(Kind kind);
-  Result<const Host*> GetHost();
-  void Announce() const;
-  void Collect() const;
-
-  const BackendContext context_;
-  std::mutex mu_;
-  std::optional<Host> host_;  ///< Set once, then constant.
-  Launchers launchers_;
-  Filters filters_;
-};
-
-Kind KindFor(bool private_view, Network network, bool proc) {
-  return {.private_view = private_view, .host_network = network == Network::kAllow, .proc = proc};
-}
-
-void OfferNothing(const Error& refused, plan::Offer& offer) {
-  const auto missing = ExplainRefusal(refused, ReadKernelFileFromHost);
-  offer.private_view_missing = missing;
-  offer.network_missing = missing;
-  offer.proc_missing = missing;
-}
-
-void OfferFiltered(const HostDirectory& root, const std::string& id, plan::Offer& offer) {
-  offer.filtered_view = true;
-  offer.workspace = WorkspacePath(root, id);
-  offer.tmp = TmpPath(root, id);
-}
-
-/// The kind that the offer for this plan was made for.
-Kind KindOf(const plan::SandboxPlan& plan) {
-  return KindFor(plan.private_view || plan.filtered_view, plan.network,
-                 plan.proc || plan.filtered_view);
-}
-
-/// Where the filtered rung fails, the remedy is to allow the better one.
-Error Explained(Error error, const Rung& rung) {
-  if (rung.better_refused && error.code == ErrorCode::kUnsupported) {
-    error.remedy = ExplainRefusal(*rung.better_refused, ReadKernelFileFromHost).remedy;
-  }
-  return error;
-}
-
-Error Changed() {
-  return {.code = ErrorCode::kBackendLost,
-          .message = "what this host allows has changed while the sandbox was made",
-          .remedy = "try again"};
-}
-
-/// Init's half of the first message: the descriptors that it holds for as long as it lives.
-struct Locks {
-  UniqueFd home;
-  UniqueFd uid;
-};
+constexpr std::chrono::milliseconds kCollectDelay{50};
+/// So that one large tree does not keep others from being measured.
+constexpr std::size_t kDiskThreads = 4;
 
 struct Launched {
   UniqueFd socket;
   UniqueFd pidfd;
 };
 
+class NativeBackend final : public Backend {
+ public:
+  explicit NativeBackend(const BackendContext& context)
+      : context_(context), launchers_(context.loop, context.worker) {}
+  ~NativeBackend() override;
+  NativeBackend(const NativeBackend&) = delete;
+  NativeBackend& operator=(const NativeBackend&) = delete;
+
+  std::string_view name() const override { return kName; }
+  Result<PlannedSandbox> Create(const std::string& id, const SandboxOptions& options,
+                                const Planner& planner, std::function<void()> lost) override;
+  Result<Description> Describe() override;
+  std::optional<Surroundings> Survey() override;
+  std::span<const std::byte> ProbeProgram() const override { return child::HelperImage(); }
+
+ private:
+  /// A copy: it stays usable when another thread replaces a launcher that has died.
+  Result<Rung> RungFor(Kind kind);
+  Result<const Host*> GetHost();
+  Result<PlannedSandbox> CreateDirectly(const std::string& id, const SandboxOptions& options,
+                                        const Planner& planner, const std::function<void()>& lost);
+  Result<DirectInit::Launched> FinishDirectly(const plan::SandboxPlan& plan, const View& view,
+                                              const Place& place, DirectInit& init);
+  Result<PlannedSandbox> CreateByLauncher(const std::string& id, const SandboxOptions& options,
+                                          const Planner& planner, std::function<void()> lost);
+  Result<Launched> LaunchPlanned(const Host& host, const Rung& rung, const plan::SandboxPlan& plan,
+                                 const Place& place);
+  std::optional<SandboxDisk> DiskOf(const plan::SandboxPlan& plan, const Place& place,
+                                    BorrowedFd init);
+  Result<Rung> MakeOffer(const std::string& id, const SandboxOptions& options, plan::Offer& offer);
+  void OfferLimits(plan::Offer& offer, LimitedKind kind, bool private_view) const;
+  NativeSandbox::Parts PartsOf(const plan::SandboxPlan& plan) const;
+  void Announce() const;
+  void CollectSoon();
+  void Collect();
+
+  const BackendContext context_;
+  std::mutex mu_;
+  std::optional<Host> host_;                    ///< Set once, then constant.
+  std::unique_ptr<Loop::Timer> collect_timer_;  ///< The loop's thread only.
+  std::atomic<bool> collected_ = false;
+  Schedule schedule_{kDiskThreads};
+  Launchers launchers_;
+  Filters filters_;
+  /// Shared with the sandboxes.
+  const std::shared_ptr<HostLimits> limits_ = std::make_shared<HostLimits>();
+};
+
+Kind KindOf(const SandboxOptions& options) {
+  return {.private_view = options.os_filesystem_isolation.value_or(true),
+          .host_network = options.network == Network::kAllow};
+}
+
+/// Where the filtered rung fails, the remedy is to allow the better one.
+Error Explained(Error error, const Rung& rung) {
+  error = ExplainHostMount(std::move(error));
+  if (error.code != ErrorCode::kUnsupported) return error;
+  if (rung.better_refused) {
+    error.remedy = ExplainRefusal(*rung.better_refused, ReadKernelFileFromHost).remedy;
+  } else if (error.remedy.empty()) {
+    plan::Offer::Missing missing = ExplainRefusal(error, ReadKernelFileFromHost);
+    error.message = std::move(missing.reason);
+    error.remedy = std::move(missing.remedy);
+  }
+  return error;
+}
+
 /// Init finds its configuration waiting when it starts.
 Result<Launched> Launch(const Rung& rung, LaunchRequest request,
-                        const std::vector<std::byte>& config, const Locks& locks) {
+                        const std::vector<std::byte>& config, const Place& place) {
   PALMSHED_TRY(auto sockets, sys::SocketPair());
-  std::vector<BorrowedFd> fds{locks.home.get()};
-  if (locks.uid.valid()) fds.push_back(locks.uid.get());
-  PALMSHED_TRY_VOID(sys::SendMessage(sockets.first.get(), config, fds));
+  PALMSHED_TRY_VOID(sys::SendMessage(sockets.first.get(), config, place.Locks()));
   request.socket = sockets.second.get();
   PALMSHED_TRY(auto pidfd, rung.launcher->Launch(request));
   return Launched{.socket = std::move(sockets.first), .pidfd = std::move(pidfd)};
+}
+
+ViewItem OwnDirectory(const char* path, const std::string& source) {
+  return {.op = child::ViewOp::kBind, .flags = child::kViewWritable, .a = path, .b = source};
+}
+
+/// Sends the view of a sandbox that has no launcher, but for its own directories.
+Result<View> ShowDirectly(const Host& host, Kind kind, DirectInit& init) {
+  Result<void> shown;
+  View view = NamespaceView(host, kind, [&](std::span<const ViewItem> items) {
+    if (shown) shown = init.Show(items);
+  });
+  if (!shown) return std::unexpected(std::move(shown.error()));
+  if (view.failed) return std::unexpected(std::move(*view.failed));
+  return view;
+}
+
+/// Why the ports of such a sandbox are none of its own, or cannot be looked at; empty: they can.
+std::string NoTcpTables(const plan::SandboxPlan& plan) {
+  if (plan.network != Network::kDisabled || plan.filtered_view) {
+    return "this sandbox has no network of its own, and its ports are those of the host";
+  }
+  return plan.proc ? "" : "this sandbox has no /proc";
 }
 
 }  // namespace
@@ -143,7 +181,7 @@ Result<const Host*> NativeBackend::GetHost() {
     PALMSHED_TRY(auto host, DiscoverHost(*context_.options));
     host_.emplace(std::move(host));
     Announce();
-    if (!Faulty("no-collector")) context_.worker->Post([this] { Collect(); });
+    context_.loop->Post([this] { CollectSoon(); });
   }
   return &*host_;
 }
@@ -156,8 +194,21 @@ void NativeBackend::Announce() const {
                             {"user", host_->root ? "root" : "ordinary"}}});
 }
 
-/// What engines left behind that were killed. On the worker's thread; nobody waits for it.
-void NativeBackend::Collect() const {
+/// What engines left behind that were killed goes when there is nothing better to do; an engine
+/// that does not live that long looks at last.
+void NativeBackend::CollectSoon() {
+  collect_timer_ =
+      context_.loop->After(kCollectDelay, [this] { context_.worker->Post([this] { Collect(); }); });
+}
+
+NativeBackend::~NativeBackend() {
+  limits_->worker().Finish();
+  context_.loop->Run([this] { collect_timer_.reset(); });
+  if (host_) Collect();
+}
+
+void NativeBackend::Collect() {
+  if (collected_.exchange(true) || Faulty("no-collector")) return;
   const auto collected = CollectDead(host_->directories.workspaces.fd.get());
   if (!collected) return;  // The directory is unreadable; creating a sandbox will say so.
   for (const std::string& id : collected->removed) {
@@ -171,93 +222,206 @@ Result<Rung> NativeBackend::RungFor(Kind kind) {
   return launchers_.For(*host, kind);
 }
 
-Result<plan::Offer> NativeBackend::MakeOffer(const std::string& id, const SandboxOptions& options) {
+Result<PlannedSandbox> NativeBackend::Create(const std::string& id, const SandboxOptions& options,
+                                             const Planner& planner, std::function<void()> lost) {
+  // Storage of a fixed size, and what is the host's, is handed to init by a launcher.
+  const bool plain = options.storage == Storage::kDisk && options.mounts.empty();
+  if (plain && launchers_.TakeFirst(KindOf(options))) {
+    bool refused = false;
+    const Planner noting = [&](const plan::Offer& offer) {
+      auto plan = planner(offer);
+      refused = !plan;
+      return plan;
+    };
+    auto direct = CreateDirectly(id, options, noting, lost);
+    // What is not to be had from the best offer is not to be had from any.
+    if (direct || refused) return direct;
+  }
+  return CreateByLauncher(id, options, planner, std::move(lost));
+}
+
+/// Init starts, and makes its namespaces and its view, while the rest is found out.
+Result<PlannedSandbox> NativeBackend::CreateDirectly(const std::string& id,
+                                                     const SandboxOptions& options,
+                                                     const Planner& planner,
+                                                     const std::function<void()>& lost) {
+  const Kind kind = KindOf(options);
+  PALMSHED_TRY(const auto init, DirectInit::Begin(*context_.loop, kind));
   PALMSHED_TRY(const Host* host, GetHost());
-  plan::Offer offer{.backend = kName,
-                    .host_loopback_guarded = host->landlock_abi >= kernel::kLandlockAbiWithScopes,
-                    // Workloads are not bound to the engine's processors.
-                    .usable_cpus = static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN))};
-  const bool private_view = options.os_filesystem_isolation.value_or(true);
-  PALMSHED_TRY(Rung rung, RungFor(KindFor(private_view, options.network, true)));
-  offer.search_path = host->runtimes.get().search_path;
-  offer.runtime_env = host->runtimes.get().env;
+  PALMSHED_TRY(Place place, TakeUid(*host));
+  const DirectInit::Ids ids{.uid = place.owner.value_or(::geteuid()),
+                            .gid = place.owner.value_or(::getegid())};
+  PALMSHED_TRY_VOID(init->Identify(*host, ids));
+  PALMSHED_TRY(const View view, ShowDirectly(*host, kind, *init));
+  plan::Offer offer = FullOffer(*host);
+  OfferLimits(offer, {}, kind.private_view);
+  PALMSHED_TRY(plan::SandboxPlan plan, planner(offer));
+  PALMSHED_TRY_VOID(MakeHome(*host, id, place));
+  auto made = FinishDirectly(plan, view, place, *init);
+  if (!made) {
+    (void)place.home->Remove();
+    return std::unexpected(std::move(made.error()));
+  }
+  NativeSandbox::Parts parts = PartsOf(plan);
+  parts.disk = DiskOf(plan, place, made->pidfd.get());
+  parts.socket = std::move(made->socket);
+  parts.pidfd = std::move(made->pidfd);
+  parts.home = *std::move(place.home);
+  parts.owner = place.owner;
+  parts.lost = lost;
+  PALMSHED_TRY(auto sandbox, NativeSandbox::Create(std::move(parts)));
+  return PlannedSandbox{.plan = std::move(plan), .sandbox = std::move(sandbox)};
+}
+
+Result<DirectInit::Launched> NativeBackend::FinishDirectly(const plan::SandboxPlan& plan,
+                                                           const View& view, const Place& place,
+                                                           DirectInit& init) {
+  const std::array own{OwnDirectory("/tmp", place.home->tmp_path()),
+                       OwnDirectory("/workspace", place.home->workspace_path())};
+  PALMSHED_TRY_VOID(init.Show(own));
+  const auto config =
+      EncodeInit(plan, view, filters_.For(FilterFor(plan)), host_->landlock_abi, true);
+  return init.Finish(config, place.Locks());
+}
+
+void NativeBackend::OfferLimits(plan::Offer& offer, LimitedKind kind, bool private_view) const {
+  const StorageKind storage{.root = host_->root, .private_view = private_view};
+  const BorrowedFd root = host_->directories.workspaces.fd.get();
+  offer.find_limits = [limits = limits_, kind, storage, root](plan::Offer& found) {
+    limits->Offer(found, kind, root);
+    OfferStorage(found, storage);
+  };
+}
+
+/// What does not depend on how it was made.
+NativeSandbox::Parts NativeBackend::PartsOf(const plan::SandboxPlan& plan) const {
+  const LimitedKind kind{.namespaces = !plan.filtered_view,
+                         .proc = plan.proc,
+                         .scopes = host_->landlock_abi >= kernel::kLandlockAbiWithScopes};
+  return {
+      .loop = context_.loop,
+      .enforcers = [limits = limits_, kind](
+                       const LimitedSandbox& sandbox) { return limits->SourcesFor(sandbox, kind); },
+      .worker = &limits_->worker(),
+      .bears = kind.bears(),
+      .no_tcp_tables = NoTcpTables(plan),
+      .ceilings = plan.ceilings};
+}
+
+/// What can be had for such options, and the launcher that gives it.
+Result<Rung> NativeBackend::MakeOffer(const std::string& id, const SandboxOptions& options,
+                                      plan::Offer& offer) {
+  PALMSHED_TRY(const Host* host, GetHost());
+  offer = BasicOffer(*host);
+  PALMSHED_TRY(Rung rung, RungFor(KindOf(options)));
+  if (rung.refused && rung.refused->code != ErrorCode::kUnsupported) {
+    return std::unexpected(std::move(*rung.refused));
+  }
+  OfferRuntimes(*host, offer);
   offer.fresh_proc = !rung.refused;
   if (rung.refused && rung.refused->op == child::StepName(child::Step::kViewProc)) {
     offer.proc_missing = ExplainRefusal(*rung.refused, ReadKernelFileFromHost);
-    PALMSHED_TRY(rung, RungFor(KindFor(private_view, options.network, false)));
+    Kind kind = KindOf(options);
+    kind.proc = false;
+    PALMSHED_TRY(rung, RungFor(kind));
   }
   if (rung.refused) {
     OfferNothing(*rung.refused, offer);
-    return offer;
+    return rung;
   }
   offer.private_view = !rung.filtered;
+  offer.terminals = !rung.filtered;
   offer.groups_dropped = rung.groups_dropped;
   offer.network_disabled = true;
   if (rung.filtered) OfferFiltered(host->directories.workspaces, id, offer);
-  return offer;
+  OfferLimits(offer, {.namespaces = !rung.filtered, .proc = offer.fresh_proc},
+              KindOf(options).private_view);
+  return rung;
 }
 
-Result<std::unique_ptr<BackendSandbox>> NativeBackend::Create(const std::string& id,
-                                                              const plan::SandboxPlan& plan,
-                                                              std::function<void()> lost) {
+std::optional<SandboxDisk> NativeBackend::DiskOf(const plan::SandboxPlan& plan, const Place& place,
+                                                 BorrowedFd init) {
+  if (plan.ceilings.disk == Bytes{}) return std::nullopt;
+  return SandboxDisk{.storage = plan.storage,
+                     .quota = plan.ceilings.disk,
+                     .place = {.workspace = place.home->workspace_path(),
+                               .tmp = place.home->tmp_path(),
+                               .owner = place.owner.value_or(::geteuid()),
+                               .init = sys::PidOf(init).value_or(-1)},
+                     .schedule = &schedule_};
+}
+
+Result<Launched> NativeBackend::LaunchPlanned(const Host& host, const Rung& rung,
+                                              const plan::SandboxPlan& plan, const Place& place) {
+  const std::array private_paths{host.directories.state.path, host.directories.workspaces.path};
+  PALMSHED_TRY(const auto mounts, HoldMounts(plan.mounts, private_paths));
+  PALMSHED_TRY(const auto storage, MakeStorage(host, plan, *place.home, place.owner));
+  const LaunchRequest request{.workspace = place.home->workspace_path(),
+                              .tmp = place.home->tmp_path(),
+                              .uid = place.owner.value_or(0),
+                              .workspace_tree = storage ? storage->workspace.get() : -1,
+                              .tmp_tree = storage ? storage->tmp.get() : -1,
+                              .mounts = mounts};
+  std::shared_ptr<const View> view = rung.filtered
+                                         ? std::make_shared<const View>(FilteredView(
+                                               host, plan.network, request.workspace, request.tmp))
+                                         : rung.view;
+  if (view->failed) return std::unexpected(*view->failed);
+  if (!mounts.empty()) view = std::make_shared<const View>(WithHostMounts(*view, mounts));
+  const workspace::DiskAmount of_init =
+      InitMakesStorage(host, plan) ? AllowedBy(plan.ceilings.disk) : workspace::DiskAmount{};
+  const auto config =
+      EncodeInit(plan, *view, filters_.For(FilterFor(plan)), host.landlock_abi, false, of_init);
+  return Launch(rung, request, config, place);
+}
+
+Result<PlannedSandbox> NativeBackend::CreateByLauncher(const std::string& id,
+                                                       const SandboxOptions& options,
+                                                       const Planner& planner,
+                                                       std::function<void()> lost) {
   PALMSHED_TRY(const Host* host, GetHost());
-  PALMSHED_TRY(const Rung rung, RungFor(KindOf(plan)));
+  plan::Offer offer;
+  PALMSHED_TRY(const Rung rung, MakeOffer(id, options, offer));
+  PALMSHED_TRY(plan::SandboxPlan plan, planner(offer));
   if (rung.refused) return std::unexpected(*rung.refused);
-  if (rung.filtered != plan.filtered_view) return std::unexpected(Changed());
 
-  Locks locks;
-  workspace::Owner owner;
-  if (host->root) {
-    PALMSHED_TRY(auto lease, UidLease::Take(host->directories.state.fd.get(), host->uids));
-    owner = Faulty("shared-uid") ? host->uids.start : lease.uid();
-    locks.uid = lease.TakeLock();
-  }
-  PALMSHED_TRY(auto home, SandboxHome::Create(host->directories.workspaces, id, owner));
-  const LaunchRequest request{
-      .workspace = home.workspace_path(), .tmp = home.tmp_path(), .uid = owner.value_or(0)};
-  locks.home = home.TakeLock();
-
-  const std::shared_ptr<const View> view =
-      rung.filtered ? std::make_shared<const View>(
-                          FilteredView(*host, plan.network, request.workspace, request.tmp))
-                    : rung.view;
-  const auto config = EncodeInit(plan, *view, filters_.For(FilterFor(plan)), host->landlock_abi);
-  auto made = Launch(rung, request, config, locks);
+  PALMSHED_TRY(Place place, TakeUid(*host));
+  PALMSHED_TRY_VOID(MakeHome(*host, id, place));
+  auto made = LaunchPlanned(*host, rung, plan, place);
   if (!made) {
-    (void)home.Remove();
+    (void)place.home->Remove();
     return std::unexpected(Explained(std::move(made.error()), rung));
   }
-  auto sandbox = NativeSandbox::Create({.loop = context_.loop,
-                                        .launcher = rung.launcher,
-                                        .socket = std::move(made->socket),
-                                        .pidfd = std::move(made->pidfd),
-                                        .home = std::move(home),
-                                        .supervised = rung.filtered,
-                                        .owner = owner,
-                                        .lost = std::move(lost)});
+  NativeSandbox::Parts parts = PartsOf(plan);
+  parts.launcher = rung.launcher;
+  parts.disk = DiskOf(plan, place, made->pidfd.get());
+  parts.socket = std::move(made->socket);
+  parts.pidfd = std::move(made->pidfd);
+  parts.home = *std::move(place.home);
+  parts.supervised = rung.filtered;
+  parts.owner = place.owner;
+  parts.lost = std::move(lost);
+  auto sandbox = NativeSandbox::Create(std::move(parts));
   if (!sandbox) return std::unexpected(Explained(std::move(sandbox.error()), rung));
-  return sandbox;
+  return PlannedSandbox{.plan = std::move(plan), .sandbox = *std::move(sandbox)};
 }
 
-/// What the weaker rung lacks, and how to get it.
-Control NamespacesRefused(const Error& refused) {
-  const auto missing = ExplainRefusal(refused, ReadKernelFileFromHost);
-  return {.name = "userNamespaces",
-          .works = false,
-          .mechanism = "user namespace",
-          .detail = missing.reason,
-          .lost = "a file view, a process list and a loopback of the sandbox's own",
-          .remedy = missing.remedy};
-}
-
-Result<Capabilities> NativeBackend::Describe() {
-  PALMSHED_TRY(const Rung rung, RungFor(KindFor(true, Network::kDisabled, true)));
+Result<Description> NativeBackend::Describe() {
+  plan::Offer offer;
+  PALMSHED_TRY(const Rung rung, MakeOffer({}, {}, offer));
   Capabilities capabilities{.filesystem_view = rung.filtered ? "filtered" : "private",
                             .crash_kill = rung.filtered ? "supervised" : "kernel",
                             .host_loopback = "reachable",
                             .supplementary_groups = rung.groups_dropped ? "dropped" : "kept"};
   if (rung.filtered) capabilities.controls.push_back(NamespacesRefused(*rung.better_refused));
-  return capabilities;
+  return Description{.capabilities = std::move(capabilities), .offer = std::move(offer)};
+}
+
+/// Of the loop's thread: those that make sandboxes have inherited what it has.
+std::optional<Surroundings> NativeBackend::Survey() {
+  std::optional<Surroundings> found;
+  context_.loop->Run([&] { found = SurveyHost(ReadHostEnvironment(), *context_.options); });
+  return found;
 }
 
 std::unique_ptr<Backend> MakeNativeBackend(const BackendContext& context) {

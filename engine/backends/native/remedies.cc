@@ -5,8 +5,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/sys.h"
+#include "palmshed/capabilities.h"
 #include "palmshed/error.h"
 #include "plan/plan.h"
 
@@ -31,6 +33,10 @@ constexpr std::array<Setting, 3> kUserNamespaceSettings{{
      "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"},
 }};
 
+// What follows user.max_ in the names of the limits on namespaces (namespaces(7)).
+constexpr std::array<std::string_view, 7> kNamespaces{"user", "mnt", "pid",   "net",
+                                                      "ipc",  "uts", "cgroup"};
+
 std::string_view Trimmed(std::string_view text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
   return text;
@@ -46,6 +52,19 @@ bool UnderSeccomp(const ReadKernelFile& read) {
   return status && status->find("\nSeccomp:\t2") != std::string::npos;
 }
 
+/// ENOSPC: the limit of some kind has been reached, or allows none at all.
+plan::Offer::Missing ExplainNamespaceLimit(const Error& failed, const ReadKernelFile& read) {
+  for (const std::string_view kind : kNamespaces) {
+    const std::string name = "max_" + std::string(kind) + "_namespaces";
+    const auto value = read("/proc/sys/user/" + name);
+    if (!value || Trimmed(*value) != "0") continue;
+    return {.reason = "user." + name + " is 0", .remedy = "sudo sysctl -w user." + name + "=15000"};
+  }
+  return {
+      .reason = failed.message + "; as many namespaces are in use as user.max_*_namespaces allow",
+      .remedy = "end other sandboxes, or raise the limits that `sysctl user` shows"};
+}
+
 }  // namespace
 
 std::optional<std::string> ReadKernelFileFromHost(const std::string& path) {
@@ -55,6 +74,9 @@ std::optional<std::string> ReadKernelFileFromHost(const std::string& path) {
 }
 
 plan::Offer::Missing ExplainRefusal(const Error& failed, const ReadKernelFile& read) {
+  if (IsNamespaceStep(failed.op) && failed.sys_errno == ENOSPC) {
+    return ExplainNamespaceLimit(failed, read);
+  }
   if (IsNamespaceStep(failed.op)) {
     for (const Setting& setting : kUserNamespaceSettings) {
       const auto value = read(std::string(setting.file));
@@ -75,6 +97,16 @@ plan::Offer::Missing ExplainRefusal(const Error& failed, const ReadKernelFile& r
                 "\"proc\" in `degraded`"};
   }
   return {.reason = failed.message, .remedy = "run `palmshed doctor`"};
+}
+
+Control NamespacesRefused(const Error& refused) {
+  const auto missing = ExplainRefusal(refused, ReadKernelFileFromHost);
+  return {.name = "userNamespaces",
+          .works = false,
+          .mechanism = "user namespace",
+          .detail = missing.reason,
+          .lost = "a file view, a process list and a loopback of the sandbox's own",
+          .remedy = missing.remedy};
 }
 
 }  // namespace palmshed::backends::native

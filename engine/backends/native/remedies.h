@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "palmshed/capabilities.h"
 #include "palmshed/error.h"
 #include "plan/plan.h"
 
@@ -18,5 +19,8 @@ std::optional<std::string> ReadKernelFileFromHost(const std::string& path);
 
 /// Explains a launcher or sandbox that could not be made. `failed.op` names the step.
 plan::Offer::Missing ExplainRefusal(const Error& failed, const ReadKernelFile& read);
+
+/// What sandboxes without namespaces lack, and how to get it: these were refused by `refused`.
+Control NamespacesRefused(const Error& refused);
 
 }  // namespace palmshed::backends::native

@@ -31,22 +31,18 @@ struct Attempt {
   bool drop_groups = false;  ///< By way of newgidmap(1), for an ordinary user.
 };
 
-/// Without a user namespace the sandbox sees its host uid, whichever it gets.
-View MakeView(const Host& host, Kind kind, Level level) {
+/// Without a user namespace the sandbox sees its host uid, whichever it gets: init puts it in.
+View MakeView(const Host& host, Kind kind, Level level, const ViewProgress& progress = {}) {
   if (level == Level::kFiltered) return {};
   const ViewRequest request{
       .network = kind.host_network ? Network::kAllow : Network::kDisabled,
       .uid = level == Level::kUserNamespace ? child::kInsideUid : host.uids.start,
       .landlock_abi = host.landlock_abi,
-      .runtimes = host.runtimes.get()};
-  View view = kind.private_view && !Faulty("host-view") ? BuildPrivateView(request)
-                                                        : BuildHostView(request);
-  if (!kind.proc) {
-    std::erase_if(view.items, [](const ViewItem& item) { return item.op == child::ViewOp::kProc; });
-  }
-  if (Faulty("writable-runtime")) {
-    for (ViewItem& item : view.items) item.flags |= child::kViewWritable;
-  }
+      .proc = kind.proc,
+      .runtimes = host.runtimes};
+  if (!kind.private_view || Faulty("host-view")) return BuildHostView(request, progress);
+  View view = BuildPrivateView(request, progress);
+  view.any_uid = level != Level::kUserNamespace;
   return view;
 }
 
@@ -93,7 +89,9 @@ Rung TryRung(Loop& loop, const Host& host, Kind kind, Attempt attempt) {
                        .records = EncodeView(rung.view->items)};
   };
   auto launcher = Launcher::Start(loop, host.helper.get(), setup);
-  if (launcher) {
+  if (launcher && rung.view->failed) {
+    rung.refused = rung.view->failed;
+  } else if (launcher) {
     rung.launcher = *std::move(launcher);
   } else {
     rung.refused = std::move(launcher.error());
@@ -113,8 +111,10 @@ Rung TryUserNamespace(Loop& loop, const Host& host, Kind kind) {
   return TryRung(loop, host, kind, {});
 }
 
-/// AppArmor lets an ordinary user make the namespace and refuses every use of it.
+/// AppArmor lets an ordinary user make the namespace and refuses every use of it. A host that has
+/// run out of something for a moment refuses nothing: its sandboxes must not get weaker for that.
 bool IsNamespaceRefusal(const Error& error) {
+  if (error.code != ErrorCode::kUnsupported) return false;
   constexpr child::Step kSteps[] = {child::Step::kCloneLauncher, child::Step::kSetgroups,
                                     child::Step::kUidMap,        child::Step::kGidMap,
                                     child::Step::kPrivateMounts, child::Step::kUnshareMounts};
@@ -144,10 +144,14 @@ Rung StartRung(Loop& loop, const Host& host, Kind kind) {
   return next;
 }
 
+View NamespaceView(const Host& host, Kind kind, const ViewProgress& progress) {
+  return MakeView(host, kind, Level::kUserNamespace, progress);
+}
+
 View FilteredView(const Host& host, Network network, const std::string& workspace,
                   const std::string& tmp) {
   const ViewRequest request{
-      .network = network, .landlock_abi = host.landlock_abi, .runtimes = host.runtimes.get()};
+      .network = network, .landlock_abi = host.landlock_abi, .runtimes = host.runtimes};
   return Faulty("host-view") ? BuildHostView(request) : BuildFilteredView(request, workspace, tmp);
 }
 

@@ -38,6 +38,9 @@ struct Rung {
 /// Starts a launcher on the best rung that the host allows.
 Rung StartRung(Loop& loop, const Host& host, Kind kind);
 
+/// What a sandbox with namespaces of its own sees.
+View NamespaceView(const Host& host, Kind kind, const ViewProgress& progress);
+
 /// The rules of one sandbox on the filtered rung; `workspace` and `tmp` are host paths.
 View FilteredView(const Host& host, Network network, const std::string& workspace,
                   const std::string& tmp);

@@ -1,50 +1,46 @@
 #include "backends/native/runtimes.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <climits>
 #include <cstddef>
-#include <cstdint>
-#include <filesystem>
+#include <future>
 #include <optional>
 #include <ranges>
 #include <set>
 #include <string>
 #include <string_view>
-#include <system_error>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "backends/native/runtime_layouts.h"
 #include "base/sys.h"
+#include "base/sys_files.h"
 
 namespace palmshed::backends::native {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr std::size_t kMaxEntries = 256;          // Of a PATH; later ones are not looked at.
-constexpr std::uintmax_t kMaxFile = 64ULL << 10;  // Larger files are not what they are named for.
+constexpr std::size_t kMaxEntries = 256;  // Of a PATH; later ones are not looked at.
+constexpr off_t kMaxFile = 64 << 10;      // Larger files are not what they are named for.
 
 // Each question has a quiet answer: what cannot be looked at is not there.
 bool IsDirectory(const std::string& path) {
-  std::error_code error;
-  return fs::is_directory(path, error);
+  struct stat status{};
+  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-bool Exists(const std::string& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
-
-std::optional<std::string> Resolve(const std::string& path) {
-  std::error_code error;
-  fs::path resolved = fs::canonical(path, error);
-  if (error) return std::nullopt;
-  return resolved.string();
-}
+bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
 std::string ReadSmallFile(const std::string& path) {
-  std::error_code error;
-  if (!fs::is_regular_file(path, error) || fs::file_size(path, error) > kMaxFile) return {};
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  if (status.st_size > kMaxFile) return {};
   auto content = sys::ReadFile(path);
   return content ? *std::move(content) : std::string();
 }
@@ -54,8 +50,52 @@ std::string Join(const std::string& directory, std::string_view name) {
   return path.append("/").append(name);
 }
 
-std::string Parent(const std::string& path) { return fs::path(path).parent_path().string(); }
-std::string Name(const std::string& path) { return fs::path(path).filename().string(); }
+// A name that can only mean an entry of the directory it is looked up in.
+bool IsPlainName(std::string_view name) {
+  return !name.empty() && name != "." && name != ".." && name.find('/') == name.npos;
+}
+
+std::string Parent(const std::string& path) {
+  return path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
+}
+std::string Name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+/// realpath(3) for many paths that have directories in common: each is looked at once.
+class Resolver {
+ public:
+  std::optional<std::string> operator()(const std::string& path) { return Resolve(path, 0); }
+
+ private:
+  using Resolved = std::optional<std::string>;
+  static constexpr int kMaxLinks = 40;  // path_resolution(7)
+
+  Resolved Resolve(const std::string& path, int links) {
+    if (path == "/") return path;
+    if (!path.starts_with('/')) return std::nullopt;
+    if (const auto known = known_.find(path); known != known_.end()) return known->second;
+    Resolved resolved = Look(path, links);
+    known_.emplace(path, resolved);
+    return resolved;
+  }
+
+  Resolved Look(const std::string& path, int links) {
+    const Resolved parent = Resolve(Parent(path), links);
+    if (!parent) return std::nullopt;
+    const std::string name = Name(path);
+    if (name.empty() || name == ".") return IsDirectory(*parent) ? parent : std::nullopt;
+    if (name == "..") return Parent(*parent);
+    const std::string found = *parent == "/" ? "/" + name : *parent + "/" + name;
+    char target[PATH_MAX];
+    const ssize_t size = ::readlink(found.c_str(), target, sizeof target);
+    if (size < 0) return errno == EINVAL ? Resolved(found) : std::nullopt;  // EINVAL: no link.
+    if (links == kMaxLinks || size == sizeof target) return std::nullopt;
+    const std::string_view text(target, static_cast<std::size_t>(size));
+    return Resolve(text.starts_with('/') ? std::string(text) : *parent + "/" + std::string(text),
+                   links + 1);
+  }
+
+  std::unordered_map<std::string, Resolved> known_;
+};
 
 std::vector<std::string> Split(std::string_view text, std::string_view separators) {
   std::vector<std::string> parts;
@@ -65,11 +105,6 @@ std::vector<std::string> Split(std::string_view text, std::string_view separator
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return parts;
-}
-
-// A name that can only mean an entry of the directory it is looked up in.
-bool IsPlainName(std::string_view name) {
-  return !name.empty() && name != "." && name != ".." && name.find('/') == name.npos;
 }
 
 // The value of `key = "value"` in a file of such lines (TOML, pyvenv.cfg); empty when absent.
@@ -100,26 +135,33 @@ bool OlderVersion(const std::string& a, const std::string& b) {
 
 std::vector<std::string> ListNames(const std::string& directory) {
   std::vector<std::string> names;
-  std::error_code error;
-  fs::directory_iterator at(directory, error);
-  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
-    names.push_back(at->path().filename().string());
+  auto fd = sys::Open(directory, O_RDONLY | O_DIRECTORY);
+  if (!fd) return names;
+  auto listing = sys::Directory::Read(*std::move(fd));
+  if (!listing) return names;
+  for (auto entry = listing->Next(); entry && *entry; entry = listing->Next()) {
+    names.push_back(std::move((*entry)->name));
   }
   std::ranges::sort(names);
   return names;
+}
+
+// Always in the path, and shown.
+bool IsFixed(const std::string& directory) {
+  return std::ranges::find(kFixedPath, directory) != kFixedPath.end();
 }
 
 class Finder {
  public:
   explicit Finder(const RuntimeSearch& search) : search_(search) {
     homes_ = {"/root", search.home};
-    if (auto resolved = Resolve(search.home)) homes_.push_back(*resolved);
+    if (auto resolved = resolve_(search.home)) homes_.push_back(*resolved);
   }
 
   Runtimes Find() && {
     for (const std::string& entry : Split(search_.path, ":") | std::views::take(kMaxEntries)) {
-      if (!entry.starts_with('/')) continue;
-      const auto directory = Resolve(entry);
+      if (!entry.starts_with('/') || IsFixed(entry)) continue;
+      const auto directory = resolve_(entry);
       if (!directory || !IsDirectory(*directory) || !entered_.insert(*directory).second) continue;
       Enter(*directory);
     }
@@ -130,7 +172,7 @@ class Finder {
  private:
   // A directory of the PATH, free of links.
   void Enter(const std::string& directory) {
-    if (std::ranges::find(kFixedPath, directory) != kFixedPath.end()) return;
+    if (IsFixed(directory)) return;
     if (EnterShims(directory) || EnterAsdf(directory)) return;
     EnterRustup(directory);
     if (Show(directory)) AddToPath(directory);
@@ -182,7 +224,7 @@ class Finder {
 
   void EnterInstalled(const std::string& prefix) {
     if (prefix.empty()) return;
-    const auto directory = Resolve(prefix + "/bin");
+    const auto directory = resolve_(prefix + "/bin");
     if (directory && Show(*directory)) AddToPath(*directory);
   }
 
@@ -192,7 +234,7 @@ class Finder {
     if (!Exists(bin + "/rustup")) return;
     std::string home = Variable("RUSTUP_HOME");
     if (home.empty()) home = Parent(Parent(bin)) + "/.rustup";
-    const auto resolved = Resolve(home);
+    const auto resolved = resolve_(home);
     if (!resolved) return;
     const std::string toolchain = FindToolchain(*resolved);
     if (toolchain.empty() || !ShowParts(toolchain, kToolchainParts)) return;
@@ -208,7 +250,7 @@ class Finder {
   }
 
   // A toolchain that is a link to somewhere else (`rustup toolchain link`) is not shown.
-  std::string FindToolchain(const std::string& rustup) const {
+  std::string FindToolchain(const std::string& rustup) {
     std::string wanted = Variable("RUSTUP_TOOLCHAIN");
     if (wanted.empty())
       wanted = Setting(ReadSmallFile(rustup + "/settings.toml"), "default_toolchain");
@@ -216,7 +258,7 @@ class Finder {
     const std::string toolchains = rustup + "/toolchains";
     for (const std::string& name : ListNames(toolchains)) {
       if (name != wanted && !name.starts_with(wanted + "-")) continue;
-      const auto resolved = Resolve(Join(toolchains, name));
+      const auto resolved = resolve_(Join(toolchains, name));
       if (resolved && Parent(*resolved) == toolchains && IsDirectory(*resolved + "/bin")) {
         return *resolved;
       }
@@ -229,12 +271,12 @@ class Finder {
     if (IsWithin(directory, "/usr")) return true;
     if (IsWithin(directory, kNixStore)) return AddBind(std::string(kNixStore), true);
     const std::string prefix = Parent(directory);
-    if (Name(prefix) == ".cargo" || Resolve(Variable("CARGO_HOME")) == prefix) {
+    if (Name(prefix) == ".cargo" || resolve_(Variable("CARGO_HOME")) == prefix) {
       return Name(directory) == "bin" && AddBind(directory, true);
     }
     if (Name(directory) != "bin" && Name(directory) != "sbin") return false;
     for (const PrefixLayout& layout : kPrefixLayouts) {
-      const auto marker = Resolve(Join(prefix, layout.marker));
+      const auto marker = resolve_(Join(prefix, layout.marker));
       if (!marker || !IsWithin(*marker, prefix)) continue;
       if (!ShowParts(prefix, layout.parts)) return false;
       if (!layout.variable.empty()) SetVariable(layout.variable, prefix);
@@ -247,7 +289,7 @@ class Finder {
   // A virtual environment's python is a link to the one it was made from.
   void ShowVenvBase(const std::string& prefix) {
     const std::string base = Setting(ReadSmallFile(prefix + "/pyvenv.cfg"), "home");
-    if (const auto directory = Resolve(base); directory && Parent(*directory) != prefix) {
+    if (const auto directory = resolve_(base); directory && Parent(*directory) != prefix) {
       if (!Exists(Parent(*directory) + "/pyvenv.cfg")) Show(*directory);
     }
   }
@@ -270,17 +312,17 @@ class Finder {
   }
 
   bool ShowPart(const std::string& path) {
-    std::error_code error;
-    const fs::file_status status = fs::symlink_status(path, error);
-    if (fs::is_symlink(status)) {
-      const std::string target = fs::read_symlink(path, error).string();
+    struct stat status{};
+    if (::lstat(path.c_str(), &status) != 0) return false;
+    if (S_ISLNK(status.st_mode)) {
+      const auto target = sys::ReadlinkAt(AT_FDCWD, path);
       // lib64 -> lib. Anything farther away is not the layout that the table describes.
-      if (!error && IsPlainName(target) && MayShow(path)) found_.links.push_back({path, target});
+      if (target && IsPlainName(*target) && MayShow(path)) found_.links.push_back({path, *target});
       return false;
     }
-    if (Resolve(path) != path) return false;
-    return (fs::is_directory(status) || fs::is_regular_file(status)) &&
-           AddBind(path, fs::is_directory(status));
+    if (resolve_(path) != path) return false;
+    return (S_ISDIR(status.st_mode) || S_ISREG(status.st_mode)) &&
+           AddBind(path, S_ISDIR(status.st_mode));
   }
 
   bool MayShow(const std::string& path) const {
@@ -333,12 +375,19 @@ class Finder {
   }
 
   const RuntimeSearch& search_;
+  Resolver resolve_;
   std::vector<std::string> homes_;
   std::set<std::string> entered_;
   Runtimes found_;
 };
 
 }  // namespace
+
+std::shared_future<Runtimes> KnownRuntimes(Runtimes found) {
+  std::promise<Runtimes> known;
+  known.set_value(std::move(found));
+  return known.get_future();
+}
 
 Runtimes FindRuntimes(const RuntimeSearch& search) { return Finder(search).Find(); }
 

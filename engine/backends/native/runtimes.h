@@ -7,6 +7,7 @@
 // every symbolic link resolved; a link inside a shown prefix is shown as a link, never followed.
 #pragma once
 
+#include <future>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,9 @@ struct Runtimes {
   std::vector<Link> links{};
   std::vector<File> files{};  ///< Made, in place of a file of the host that says too much.
 };
+
+/// What is known already, where it may as well be looked for later.
+std::shared_future<Runtimes> KnownRuntimes(Runtimes found = {});
 
 /// Directories that are unreadable, missing or unknown are silently left out.
 Runtimes FindRuntimes(const RuntimeSearch& search);

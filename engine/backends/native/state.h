@@ -3,6 +3,8 @@
 //   <root>/<id>.lock        held with flock(2) for as long as the sandbox lives
 //   <root>/<id>/workspace   the program's /workspace
 //   <root>/<id>/tmp         the program's /tmp
+//   <root>/<id>/disk.img    with `storage: loop`, what is in both instead
+//   <root>/<id>/groups      where its control groups are, a directory a line; only if it has some
 //   <root>/<id>.trash       what <id> is called while it is deleted
 //
 // The lock's descriptor lives in the sandbox's init: the lock is free exactly when init is dead,
@@ -14,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "backends/native/state_paths.h"
 #include "base/unique_fd.h"
@@ -50,8 +53,13 @@ class SandboxHome {
   const std::string& id() const { return id_; }
   std::string workspace_path() const { return WorkspacePath(*root_, id_); }
   std::string tmp_path() const { return TmpPath(*root_, id_); }
+  std::string image_path() const { return root_->path + "/" + id_ + "/disk.img"; }
   /// The lock, to be sent to the sandbox's init and closed here; this process stops holding it.
   UniqueFd TakeLock();
+  /// Writes down the directories of control groups that are about to be made, each called by the
+  /// sandbox's id: whoever deletes the files of a dead sandbox removes them too. May be done again
+  /// when they could not be made.
+  Result<void> RecordGroups(const std::vector<std::string>& directories) const;
 
   /// Deletes everything. Precondition: nothing of the sandbox runs any more. Idempotent, and safe
   /// while a collector does the same.
@@ -66,7 +74,26 @@ class SandboxHome {
   UniqueFd lock_;
 };
 
-/// Deletes the files of a sandbox that is dead. Its name is gone at once, its lock goes last.
+/// A lock like that of a sandbox, without one: held while something is made that would stay if this
+/// process were killed. A collector that finds it free looks for that.
+class LockAlone {
+ public:
+  /// `root` outlives the object.
+  static Result<LockAlone> Take(BorrowedFd root);
+  ~LockAlone();
+  LockAlone(LockAlone&&) = default;
+  LockAlone& operator=(LockAlone&&) = delete;
+
+ private:
+  LockAlone(BorrowedFd root, std::string id, UniqueFd lock);
+
+  BorrowedFd root_;
+  std::string id_;
+  UniqueFd lock_;
+};
+
+/// Deletes the files of a sandbox that is dead, and the control groups it left. Its name is gone at
+/// once, its lock goes last.
 Result<void> RemoveHome(BorrowedFd root, const std::string& id);
 /// Takes the lock of a sandbox if its owner is dead; nullopt when it lives, or is gone.
 Result<std::optional<UniqueFd>> TakeDeadLock(BorrowedFd root, const std::string& id);

@@ -72,16 +72,26 @@ Result<HostDirectory> OpenOwn(const std::string& path, uid_t uid, int flags, Mod
   return HostDirectory{.fd = std::move(*fd), .path = path};
 }
 
+std::string Below(const std::string& parent) { return parent + "/palmshed"; }
+
+std::string PrivateTemporary(const HostEnvironment& host) {
+  return host.temporary + "/palmshed-" + std::to_string(host.uid);
+}
+
+std::string WorkspacesInTemporary(const HostEnvironment& host) {
+  return PrivateTemporary(host) + "/workspaces";
+}
+
 /// `parent` is a directory of root's or of this user: a link of that name is the owner's wish.
 Result<HostDirectory> MakeBelow(const std::string& parent, uid_t uid) {
-  const std::string path = parent + "/palmshed";
+  const std::string path = Below(parent);
   PALMSHED_TRY_VOID(MakeMissing(path));
   return OpenOwn(path, uid, 0, Mode::kTighten);
 }
 
 /// In the temporary directory everybody may make names, links to our own directories too.
 Result<HostDirectory> OpenPrivateTemporary(const HostEnvironment& host) {
-  const std::string path = host.temporary + "/palmshed-" + std::to_string(host.uid);
+  const std::string path = PrivateTemporary(host);
   PALMSHED_TRY_VOID(MakeMissing(path));
   return OpenOwn(path, host.uid, O_NOFOLLOW, Mode::kTighten);
 }
@@ -109,7 +119,7 @@ Result<HostDirectory> OpenWorkspaces(const HostEnvironment& host, const std::str
   if (host.uid == 0) return MakeBelow(host.lib, 0);
   if (IsAbsolute(host.state_home)) return MakeBelow(host.state_home, host.uid);
   PALMSHED_TRY(const HostDirectory own, OpenPrivateTemporary(host));
-  const std::string path = own.path + "/workspaces";
+  const std::string path = WorkspacesInTemporary(host);
   PALMSHED_TRY_VOID(MakeMissing(path));
   return OpenOwn(path, host.uid, O_NOFOLLOW, Mode::kTighten);
 }
@@ -131,6 +141,18 @@ Result<HostDirectories> OpenHostDirectories(const HostEnvironment& host,
   PALMSHED_TRY(HostDirectory state, OpenState(host));
   PALMSHED_TRY(HostDirectory workspaces, OpenWorkspaces(host, workspace_root));
   return HostDirectories{.state = std::move(state), .workspaces = std::move(workspaces)};
+}
+
+std::string StatePath(const HostEnvironment& host) {
+  if (host.uid == 0) return Below(host.run);
+  if (IsUsable(host.runtime_home, host.uid)) return Below(host.runtime_home);
+  return PrivateTemporary(host);
+}
+
+std::string WorkspacesPath(const HostEnvironment& host, const std::string& workspace_root) {
+  if (!workspace_root.empty()) return workspace_root;
+  if (host.uid == 0) return Below(host.lib);
+  return IsAbsolute(host.state_home) ? Below(host.state_home) : WorkspacesInTemporary(host);
 }
 
 }  // namespace palmshed::backends::native

@@ -48,4 +48,8 @@ struct HostDirectories {
 Result<HostDirectories> OpenHostDirectories(const HostEnvironment& host,
                                             const std::string& workspace_root);
 
+/// Where those are, or would be. Makes nothing, and promises nothing about what is there.
+std::string StatePath(const HostEnvironment& host);
+std::string WorkspacesPath(const HostEnvironment& host, const std::string& workspace_root);
+
 }  // namespace palmshed::backends::native

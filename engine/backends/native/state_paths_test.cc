@@ -50,6 +50,8 @@ TEST_F(HostDirectoriesTest, RootHasItsOwn) {
   ASSERT_TRUE(opened) << opened.error().message;
   EXPECT_EQ(opened->state.path, tree_.At("run/palmshed"));
   EXPECT_EQ(opened->workspaces.path, tree_.At("lib/palmshed"));
+  EXPECT_EQ(StatePath(host), opened->state.path);
+  EXPECT_EQ(WorkspacesPath(host, ""), opened->workspaces.path);
   EXPECT_EQ(tree_.Mode("run/palmshed"), 0700U);
   EXPECT_EQ(tree_.Mode("lib/palmshed"), 0700U);
 }
@@ -57,10 +59,14 @@ TEST_F(HostDirectoriesTest, RootHasItsOwn) {
 TEST_F(HostDirectoriesTest, AUserHasXdgDirectories) {
   const AsOrdinaryUser user(tree_);
   MakeHome();
+  EXPECT_FALSE(tree_.Has("runtime/palmshed")) << StatePath(User());
   const auto opened = OpenHostDirectories(User(), "");
   ASSERT_TRUE(opened) << opened.error().message;
   EXPECT_EQ(opened->state.path, tree_.At("runtime/palmshed"));
   EXPECT_EQ(opened->workspaces.path, tree_.At("home/state/palmshed"));
+  EXPECT_EQ(StatePath(User()), opened->state.path);
+  EXPECT_EQ(WorkspacesPath(User(), ""), opened->workspaces.path);
+  EXPECT_EQ(WorkspacesPath(User(), "/chosen"), "/chosen");
   EXPECT_EQ(tree_.Mode("home/state"), 0700U) << "every parent that is made";
   EXPECT_EQ(tree_.Mode("home"), 0755U) << "one that was there stays as it is";
 }
@@ -78,6 +84,8 @@ TEST_F(HostDirectoriesTest, WithoutThemAPrivateTemporaryDirectory) {
     const std::string own = tree_.At("tmp/palmshed-" + std::to_string(host.uid));
     EXPECT_EQ(opened->state.path, own) << runtime;
     EXPECT_EQ(opened->workspaces.path, own + "/workspaces");
+    EXPECT_EQ(StatePath(host), opened->state.path);
+    EXPECT_EQ(WorkspacesPath(host, ""), opened->workspaces.path);
     struct stat st{};
     ASSERT_EQ(::stat(own.c_str(), &st), 0);
     EXPECT_EQ(st.st_mode & 07777, 0700U);

@@ -159,6 +159,16 @@ TEST_F(StateTest, TheCollectorClearsAwayHalvesOfSandboxes) {
   EXPECT_THAT(tree_.Names(), IsEmpty());
 }
 
+TEST_F(StateTest, LocksThatStandAloneAreHeldUntilTheyGo) {
+  {
+    const auto lock = LockAlone::Take(root_.fd.get());
+    ASSERT_TRUE(lock);
+    EXPECT_THAT(Collect(), IsEmpty());
+    EXPECT_EQ(tree_.Names().size(), 1U);
+  }
+  EXPECT_THAT(tree_.Names(), IsEmpty());
+}
+
 TEST_F(StateTest, TheCollectorLeavesWhatIsNotOurs) {
   tree_.Write("notes.txt", "x");
   tree_.Mkdir("sbx_project");

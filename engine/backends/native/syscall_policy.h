@@ -43,15 +43,28 @@ enum class FilterKind : std::uint8_t {
 
 inline constexpr std::size_t kFilterKinds = 4;
 
+/// A filter as it is chosen for a sandbox.
+struct FilterChoice {
+  // NOLINTNEXTLINE(google-explicit-constructor): a kind alone is the usual choice.
+  FilterChoice(FilterKind chosen, bool measured = false) : kind(chosen), measured_disk(measured) {}
+
+  FilterKind kind;
+  /// The disk quota is measured, so room must be taken by writing: fallocate(2) is closed, by all
+  /// of its names. Room for many files would be taken at once otherwise, faster than anybody looks.
+  /// The answer is that of a file system that cannot do it, for which programs are prepared.
+  bool measured_disk;
+};
+
 /// The policy as ranges of numbers, for CompileFilter.
-kernel::FilterSpec FilterPolicy(FilterKind kind, kernel::FilterArch arch = kernel::kHostArch);
+kernel::FilterSpec FilterPolicy(FilterChoice choice, kernel::FilterArch arch = kernel::kHostArch);
 
 /// The program to load, at most MaxFilterInstructions long.
-std::vector<sock_filter> BuildFilter(FilterKind kind, kernel::FilterArch arch = kernel::kHostArch);
+std::vector<sock_filter> BuildFilter(FilterChoice choice,
+                                     kernel::FilterArch arch = kernel::kHostArch);
 
 /// Loading costs time per instruction and every sandbox pays it.
 /// What x86-64 may take with namespaces is 80; the rung without them has more to close.
-std::size_t MaxFilterInstructions(FilterKind kind, kernel::FilterArch arch = kernel::kHostArch);
+std::size_t MaxFilterInstructions(FilterChoice choice, kernel::FilterArch arch = kernel::kHostArch);
 
 /// Number of the newest call that was judged (file_setattr, Linux 6.17). Numbers above it answer
 /// ENOSYS: a call that nobody has looked at stays closed, and programs take it for an older kernel.
@@ -67,6 +80,6 @@ struct ClosedCall {
 };
 
 /// The calls that are closed whatever their arguments.
-std::vector<ClosedCall> ClosedCalls(FilterKind kind);
+std::vector<ClosedCall> ClosedCalls(FilterChoice choice);
 
 }  // namespace palmshed::backends::native

@@ -83,7 +83,7 @@ TEST(FilterInKernel, ClosesNewUserNamespacesByEveryRoute) {
   if (Plain(by_clone) != 0) GTEST_SKIP() << "clone(CLONE_NEWUSER) is refused on this host";
   EXPECT_EQ(Filtered(by_clone), EPERM);
   const auto by_unshare = [] { return unshare(CLONE_NEWUSER); };
-#ifdef __SANITIZE_THREAD__
+#ifdef PALMSHED_SANITIZED_THREAD
   // The sanitizer runs a thread of its own, and with a second thread the call fails (unshare(2)).
   EXPECT_EQ(Plain(by_unshare), EINVAL);
 #else

@@ -1,9 +1,11 @@
 #include "backends/native/view.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -14,12 +16,15 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "backends/native/etc_files.h"
 #include "backends/native/runtimes.h"
+#include "base/faults.h"
 #include "base/sys.h"
+#include "base/sys_files.h"
 #include "child/wire.h"
 #include "kernel/landlock.h"
 #include "palmshed/options.h"
@@ -55,9 +60,14 @@ constexpr std::array<std::string_view, 4> kNameService = {"/etc/resolv.conf", "/
 constexpr std::array<std::string_view, 6> kNotTheHosts = {"proc",      "dev", "tmp",
                                                           "workspace", "run", "sys"};
 
+std::string ParentOf(const std::string& path) {
+  return path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
+}
+
 class ViewBuilder {
  public:
-  explicit ViewBuilder(const ViewRequest& request) : request_(request) {
+  explicit ViewBuilder(const ViewRequest& request, ViewProgress progress = {})
+      : request_(request), progress_(std::move(progress)) {
     view_.handled = kernel::RightsOfLandlock(request.landlock_abi);
     // A network namespace does the job better: inside it, loopback stays open.
     view_.handled.net = 0;
@@ -65,7 +75,7 @@ class ViewBuilder {
 
   void Directory(const std::string& path, std::uint32_t mode = 0755) {
     if (path == "/" || !Claim(path)) return;
-    Directory(fs::path(path).parent_path().string());
+    Directory(ParentOf(path));
     view_.items.push_back({.op = ViewOp::kDirectory, .mode = mode, .a = path});
   }
 
@@ -83,12 +93,14 @@ class ViewBuilder {
 
   void Bind(const std::string& path, std::uint32_t flags) {
     if (!Prepare(path)) return;
+    if (Faulty("writable-runtime")) flags |= child::kViewWritable;
     view_.items.push_back(
         {.op = ViewOp::kBind, .flags = flags, .a = path, .b = request_.host_root + path});
   }
 
   void Proc() {
-    if (Prepare("/proc")) view_.items.push_back({.op = ViewOp::kProc, .a = "/proc"});
+    if (request_.proc && Prepare("/proc"))
+      view_.items.push_back({.op = ViewOp::kProc, .a = "/proc"});
   }
 
   void Rule(const std::string& path, std::uint64_t access, bool optional = false) {
@@ -98,38 +110,47 @@ class ViewBuilder {
 
   void HandleTcp() { view_.handled.net = kernel::RightsOfLandlock(request_.landlock_abi).net; }
 
-  View Build() && { return std::move(view_); }
+  // What there is so far will not change.
+  void Flush() {
+    if (progress_) progress_(std::span(view_.items).subspan(flushed_));
+    flushed_ = view_.items.size();
+  }
+
+  View Build() && {
+    Flush();
+    return std::move(view_);
+  }
 
   // What a path of the host's root directory is: the target of a link, or a directory.
   struct RootEntry {
     bool directory = false;
     std::string link{};
   };
-  RootEntry Look(std::string_view name) const {
-    const fs::path path = request_.host_root + "/" + std::string(name);
-    std::error_code error;
-    const fs::file_status status = fs::symlink_status(path, error);
-    if (fs::is_symlink(status)) return {.link = fs::read_symlink(path, error).string()};
-    return {.directory = fs::is_directory(status)};
+  RootEntry Look(std::string_view name) {
+    const std::string path = request_.host_root + "/" + std::string(name);
+    auto link = sys::ReadlinkAt(AT_FDCWD, path);
+    if (link) return {.link = *std::move(link)};
+    const int error = link.error().sys_errno;
+    if (error != EINVAL && error != ENOENT && !view_.failed) view_.failed = std::move(link.error());
+    struct stat status{};
+    return {.directory = ::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)};
   }
 
  private:
   // False when something stands there already: the first to name a path has it.
-  bool Claim(const std::string& path) {
-    if (std::ranges::find(claimed_, path) != claimed_.end()) return false;
-    claimed_.push_back(path);
-    return true;
-  }
+  bool Claim(const std::string& path) { return claimed_.insert(path).second; }
 
   bool Prepare(const std::string& path) {
     if (!Claim(path)) return false;
-    Directory(fs::path(path).parent_path().string());
+    Directory(ParentOf(path));
     return true;
   }
 
   const ViewRequest& request_;
-  std::vector<std::string> claimed_;
+  const ViewProgress progress_;
+  std::unordered_set<std::string> claimed_;
   View view_;
+  std::size_t flushed_ = 0;
 };
 
 // A link of the root is kept when it stays in what the view shows.
@@ -155,14 +176,15 @@ void AddSystem(ViewBuilder& view) {
 // A mount costs every sandbox a little, so what is small is copied instead: as of the launcher's
 // start, and only what every user of the host may read.
 std::optional<std::string> SmallContent(const std::string& host_path) {
-  struct stat status{};
-  if (::stat(host_path.c_str(), &status) < 0 || (status.st_mode & S_IROTH) == 0) {
-    return std::nullopt;
-  }
-  if (static_cast<std::size_t>(status.st_size) > kMaxCopied) return std::nullopt;
-  auto content = sys::ReadFile(host_path);
-  if (!content || content->size() > kMaxCopied) return std::nullopt;
-  return *std::move(content);
+  const auto file = sys::Open(host_path, O_RDONLY | O_NONBLOCK);
+  if (!file) return std::nullopt;
+  const auto status = sys::Fstat(file->get());
+  if (!status || (status->st_mode & S_IROTH) == 0 || !S_ISREG(status->st_mode)) return std::nullopt;
+  std::string content(kMaxCopied + 1, '\0');
+  const auto size = sys::Read(file->get(), std::as_writable_bytes(std::span(content)));
+  if (!size || *size > kMaxCopied) return std::nullopt;
+  content.resize(*size);
+  return content;
 }
 
 void AddEtc(ViewBuilder& view, const ViewRequest& request) {
@@ -264,20 +286,22 @@ void Pad(std::vector<std::byte>& bytes) { bytes.resize((bytes.size() + 7) / 8 * 
 
 }  // namespace
 
-View BuildPrivateView(const ViewRequest& request) {
-  ViewBuilder view(request);
+View BuildPrivateView(const ViewRequest& request, const ViewProgress& progress) {
+  ViewBuilder view(request, progress);
   AddSystem(view);
-  AddEtc(view, request);
   AddOwn(view);
   view.Link("/var/tmp", "/tmp");
   view.Directory("/run");
-  AddRuntimes(view, request.runtimes);
+  view.Flush();
+  AddEtc(view, request);
+  view.Flush();
+  AddRuntimes(view, request.runtimes.get());
   AddOwnRules(view);
   return std::move(view).Build();
 }
 
-View BuildHostView(const ViewRequest& request) {
-  ViewBuilder view(request);
+View BuildHostView(const ViewRequest& request, const ViewProgress& progress) {
+  ViewBuilder view(request, progress);
   for (const std::string& name : RootNames(request.host_root)) {
     if (std::ranges::find(kNotTheHosts, name) != kNotTheHosts.end()) continue;
     const std::string path = "/" + name;
@@ -314,7 +338,7 @@ View BuildFilteredView(const ViewRequest& request, const std::string& workspace,
   for (const std::string_view name : kDeviceNames) {
     view.Rule("/dev/" + std::string(name), kDevices & landlock::kFileRights, true);
   }
-  for (const Runtimes::Bind& bind : request.runtimes.binds) {
+  for (const Runtimes::Bind& bind : request.runtimes.get().binds) {
     view.Rule(bind.path, RuntimeAccess(bind), true);
   }
   return std::move(view).Build();
@@ -328,7 +352,7 @@ std::vector<std::byte> EncodeView(std::span<const ViewItem> items) {
                                  .mode = item.mode,
                                  .bytes_a = static_cast<std::uint32_t>(item.a.size()),
                                  .bytes_b = static_cast<std::uint32_t>(item.b.size()),
-                                 .reserved = 0};
+                                 .tree = item.tree};
     Append(bytes, &entry, sizeof entry);
     Append(bytes, item.a);
     Append(bytes, item.b);

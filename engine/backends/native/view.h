@@ -8,6 +8,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <future>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +30,7 @@ struct ViewItem {
   std::uint32_t mode = 0755;
   std::string a{};
   std::string b{};
+  std::uint32_t tree = 0;
   bool operator==(const ViewItem&) const = default;
 };
 
@@ -42,28 +46,37 @@ struct ViewRequest {
   Network network = Network::kDisabled;
   std::uint32_t uid = child::kInsideUid;  ///< As the sandbox sees itself; also its gid.
   int landlock_abi = 0;                   ///< kernel::LandlockAbi().
-  Runtimes runtimes{};
+  bool proc = true;                       ///< A fresh /proc can be mounted.
+  /// Looked for when they are needed, which is late.
+  std::shared_future<Runtimes> runtimes = KnownRuntimes();
   std::string host_root{};  ///< Where the host's tree is looked at; empty: /.
 };
 
 struct View {
   std::vector<ViewItem> items{};  ///< In the order in which they are made.
   std::vector<LandlockRulePlan> rules{};
-  kernel::LandlockRights handled{};  ///< For InitConfig; all zero: no Landlock here.
+  kernel::LandlockRights handled{};     ///< For InitConfig; all zero: no Landlock here.
+  std::vector<ViewItem> host_mounts{};  ///< What a sandbox shows beside, for InitConfig.
+  /// A part of the host could not be looked at: without it programs would be missing.
+  std::optional<Error> failed{};
+  bool any_uid = false;  ///< Its /etc names some uid; each sandbox has one of its own.
 };
 
+/// Gets the items of a view as they become known, each once and in order.
+using ViewProgress = std::function<void(std::span<const ViewItem>)>;
+
 /// The sandbox's own tree.
-View BuildPrivateView(const ViewRequest& request);
+View BuildPrivateView(const ViewRequest& request, const ViewProgress& progress = {});
 /// The host's tree, writable as far as its permissions go. /run and /sys are left out: sockets of
 /// the host's services live in the one, and the other holds the machinery of the limits.
-View BuildHostView(const ViewRequest& request);
+View BuildHostView(const ViewRequest& request, const ViewProgress& progress = {});
 /// No tree at all, only rules for the host's own: `workspace` and `tmp` (host paths) are writable,
 /// the runtime is readable. TCP is closed when the network is disabled; else what names are looked
 /// up with is readable.
 View BuildFilteredView(const ViewRequest& request, const std::string& workspace,
                        const std::string& tmp);
 
-/// The records that follow LauncherConfig.
+/// The records that follow LauncherConfig and ViewPart.
 std::vector<std::byte> EncodeView(std::span<const ViewItem> items);
 /// The records that follow InitConfig and the filter.
 std::vector<std::byte> EncodeRules(std::span<const LandlockRulePlan> rules);

@@ -14,6 +14,8 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <future>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -114,9 +116,10 @@ TEST_F(ViewTest, PrivateViewHasItsOwnDirectories) {
 }
 
 TEST_F(ViewTest, ParentsComeBeforeWhatTheyHold) {
-  request_.runtimes.binds = {{"/home/user/.nvm/v20/bin"}, {"/home/user/.nvm/v20/lib"}};
-  request_.runtimes.links = {{"/home/user/.nvm/v20/lib64", "lib"}};
-  request_.runtimes.files = {{"/home/user/.rustup/settings.toml", "x"}};
+  request_.runtimes =
+      KnownRuntimes({.binds = {{"/home/user/.nvm/v20/bin"}, {"/home/user/.nvm/v20/lib"}},
+                     .links = {{"/home/user/.nvm/v20/lib64", "lib"}},
+                     .files = {{"/home/user/.rustup/settings.toml", "x"}}});
   for (const View& view : {BuildPrivateView(request_), BuildHostView(request_)}) {
     std::vector<std::string> made = {"/"};
     for (const ViewItem& item : view.items) {
@@ -128,9 +131,34 @@ TEST_F(ViewTest, ParentsComeBeforeWhatTheyHold) {
   }
 }
 
+TEST_F(ViewTest, ProgressTellsEveryItemOnceAndInOrder) {
+  request_.runtimes = KnownRuntimes({.binds = {{"/opt/go/bin"}}});
+  for (const auto& build : {BuildPrivateView, BuildHostView}) {
+    std::vector<ViewItem> told;
+    const View view = build(request_, [&](std::span<const ViewItem> items) {
+      told.insert(told.end(), items.begin(), items.end());
+    });
+    EXPECT_EQ(told, view.items);
+  }
+}
+
+// What takes longest to find out comes last.
+TEST_F(ViewTest, SystemIsKnownBeforeTheRuntimesAre) {
+  std::vector<std::string> before;
+  std::promise<Runtimes> runtimes;
+  request_.runtimes = runtimes.get_future();
+  (void)BuildPrivateView(request_, [&](std::span<const ViewItem> items) {
+    if (!before.empty()) return;
+    for (const ViewItem& item : items) before.push_back(item.a);
+    runtimes.set_value({});
+  });
+  EXPECT_THAT(before, Contains("/usr"));
+  EXPECT_THAT(before, Contains("/dev/null"));
+}
+
 TEST_F(ViewTest, RuntimesAreReadOnlyAndInTheirPlace) {
-  request_.runtimes.binds = {{"/opt/go/bin"}, {"/opt/go/VERSION", false}};
-  request_.runtimes.files = {{"/opt/go/made", "content"}};
+  request_.runtimes = KnownRuntimes({.binds = {{"/opt/go/bin"}, {"/opt/go/VERSION", false}},
+                                     .files = {{"/opt/go/made", "content"}}});
   const View view = BuildPrivateView(request_);
   EXPECT_EQ(Find(view, "/opt/go/bin")->flags, child::kViewRecursive | child::kViewOptional);
   EXPECT_EQ(Find(view, "/opt/go/made")->b, "content");

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "palmshed/options.h"
+
 namespace palmshed {
 inline namespace v1 {
 
@@ -40,8 +42,13 @@ struct Capabilities {
   std::string host_loopback{};         ///< With network "allow": "reachable" or "unreachable".
   std::string supplementary_groups{};  ///< "dropped" or "kept".
   bool pids_limits = false;            ///< Process count limits.
-  bool disk_quota = false;             ///< Disk quotas.
+  std::string pids_scope{};            ///< With pids_limits: "execution" or "sandbox".
+  bool disk_quota = false;             ///< Disk quotas with Storage::kDisk, which are measured.
   bool tty = false;                    ///< Terminals.
+  bool mounts = false;                 ///< Directories and files of the host can be shown.
+  std::string memory_enforcement{};    ///< With memory_limits: "kernel" or "sampled".
+  std::string cpu_time_enforcement{};  ///< With cpu_limits: "kernel" or "sampled".
+  std::vector<Storage> storage{};      ///< What sandboxes can be made with.
   std::vector<Control> controls{};     ///< The self-test behind each flag.
 };
 

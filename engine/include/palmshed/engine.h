@@ -39,7 +39,9 @@ class PALMSHED_EXPORT Engine {
   /// Makes a sandbox. Errors: INVALID_OPTIONS (field named), INVALID_BACKEND, UNSUPPORTED (with a
   /// remedy), OVERLOADED, FS_ERROR, BACKEND_LOST.
   Result<Sandbox> CreateSandbox(SandboxOptions options = {});
-  /// What a backend can do here. Runs the self-tests, or answers from their cache unless `live`.
+  /// What a backend can do here. Runs the self-tests, or answers from their cache unless `live`:
+  /// what this engine saw, or another of this user in the same surroundings within the last five
+  /// minutes. Creating and executing never rely on either.
   Result<Capabilities> GetCapabilities(std::string_view backend = "native", bool live = false);
 
  private:

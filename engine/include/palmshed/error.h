@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -43,6 +44,9 @@ struct Error {
   std::string op{};       ///< The step or system call that failed; empty when none did.
   std::string remedy{};   ///< What the caller can do about it; empty when nothing is known.
   int sys_errno = 0;      ///< The kernel's errno; 0 when no system call failed.
+  /// Codes of resources (ERR_...): the limit that the call met and what would have been in use.
+  std::optional<std::uint64_t> limit{};
+  std::optional<std::uint64_t> observed{};  ///< In the same unit: bytes, or ms of CPU time.
 };
 
 /// A value or the Error that prevented it. Must not be dropped.

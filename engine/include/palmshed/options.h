@@ -33,11 +33,16 @@ enum class Storage : std::uint8_t {
   kLoop,    ///< A file system image of a fixed size.
 };
 
-/// What becomes of the processes that a command leaves running when it ends.
+/// What becomes of the processes that a command leaves running when it ends. Whatever else ends an
+/// execution (its timeout, a limit, Cancel) ends all of its processes.
 enum class Descendants : std::uint8_t {
-  kKill,    ///< They are killed (default).
-  kDetach,  ///< They keep running until the sandbox is destroyed.
-  kWait,    ///< The execution ends when they have ended.
+  kKill,  ///< They are killed (default).
+  /// They keep running until the sandbox is destroyed, within the limits of their execution; its
+  /// timeout no longer applies. A limit that ends them is an event, the result stays as it was.
+  /// What they print can be had by Execution::Read.
+  kDetach,
+  /// The execution ends when the last of them has; exit code and cause are the command's own.
+  kWait,
 };
 
 /// One of a program's output streams.
@@ -46,11 +51,16 @@ enum class Stream : std::uint8_t {
   kStderr,  ///< Standard error.
 };
 
-/// A host directory or file shown inside the sandbox.
+/// A host directory, with what is mounted below it, or a regular file, shown inside the sandbox.
+/// It keeps its owners and modes; set-user-ID programs and devices in it are of no use.
 struct Mount {
-  std::string source{};   ///< Host path.
-  std::string target{};   ///< Absolute path inside.
-  bool read_only = true;  ///< False lets the workload write to it.
+  /// Host path, without symbolic links. It is looked up once, when the sandbox is made. Directories
+  /// of the system and the engine's own state are refused.
+  std::string source{};
+  /// Absolute path inside, not within /workspace, /proc, /dev or /sys. It is made as needed, but
+  /// not within a directory that comes from the host, such as /usr: there it must exist.
+  std::string target{};
+  bool read_only = true;  ///< False lets the workload write to it, as far as its modes do.
 };
 
 /// Size of a terminal, in character cells.
@@ -99,7 +109,9 @@ struct ExecOptions {
   Env env{};                               ///< On top of the sandbox's.
   std::string stdin_bytes{};               ///< Fed to the program, then end of file.
   bool stdin_pipe = false;                 ///< Execution::Write feeds the program; else /dev/null.
-  std::optional<TerminalSize> tty{};       ///< Run on a terminal of this size.
+  /// Run on a terminal of this size, the sandbox's own and nobody else's: all output is standard
+  /// output, and input is typed. UNSUPPORTED without a private file view of the sandbox's own.
+  std::optional<TerminalSize> tty{};
   Descendants descendants = Descendants::kKill;  ///< Fate of what it leaves running.
   /// Called with every piece of output, in order per stream, on a thread that the execution has for
   /// this alone. Blocking it holds up this execution and no other; calling its Wait() in it is

@@ -11,5 +11,6 @@
 #include "palmshed/options.h"       // IWYU pragma: export
 #include "palmshed/result.h"        // IWYU pragma: export
 #include "palmshed/sandbox.h"       // IWYU pragma: export
+#include "palmshed/streams.h"       // IWYU pragma: export
 #include "palmshed/units.h"         // IWYU pragma: export
 #include "palmshed/version.h"       // IWYU pragma: export

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "palmshed/export.h"
+#include "palmshed/options.h"
 #include "palmshed/units.h"
 
 namespace palmshed {
@@ -47,11 +48,11 @@ PALMSHED_EXPORT std::string_view ToString(Cause cause);
 /// Why and how an execution ended.
 struct Termination {
   Cause cause{};                            ///< The reason that decided.
-  std::optional<std::uint64_t> limit{};     ///< The limit that was hit, in its own unit.
-  std::optional<std::uint64_t> observed{};  ///< What was measured against the limit.
+  std::optional<std::uint64_t> limit{};     ///< The limit that was hit: ms, bytes or processes.
+  std::optional<std::uint64_t> observed{};  ///< What was measured against it, in the same unit.
   std::optional<int> signal{};              ///< The signal that ended the program.
-  std::string stage{};                      ///< startup_failed: the step, e.g. "exec", "chdir".
-  std::optional<int> sys_errno{};           ///< startup_failed: the kernel's errno.
+  std::string stage{};                      ///< startup_failed, internal: the step, e.g. "exec".
+  std::optional<int> sys_errno{};           ///< startup_failed, internal: the kernel's errno.
   /// Kernel facts behind the cause, e.g. {"exit_code", 143}.
   std::vector<std::pair<std::string, std::int64_t>> evidence{};
 };
@@ -81,6 +82,7 @@ struct ExecResult {
   std::chrono::system_clock::time_point started_at{};   ///< Wall clock.
   std::chrono::system_clock::time_point finished_at{};  ///< Wall clock.
   std::vector<std::string> weaker{};  ///< Controls that `degraded` allowed to be weaker.
+  std::vector<Mount> mounts{};        ///< What of the host its sandbox shows.
 
   /// True for kCompleted, which is an exit code of 0.
   bool ok() const { return status == Status::kCompleted; }

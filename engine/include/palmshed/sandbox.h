@@ -17,6 +17,8 @@
 #include "palmshed/files.h"
 #include "palmshed/options.h"
 #include "palmshed/result.h"
+#include "palmshed/streams.h"
+#include "palmshed/units.h"
 
 namespace palmshed {
 
@@ -77,6 +79,25 @@ class PALMSHED_EXPORT Sandbox {
   Result<void> UploadFile(std::string_view host_path, std::string_view path);
   /// Copies a file of the workspace to the host; setuid and setgid bits are dropped.
   Result<void> DownloadFile(std::string_view path, std::string_view host_path) const;
+  /// Extracts an archive into the directory `path`: tar, plain or compressed with gzip, xz or zstd,
+  /// or zip. Files replace what has their name, each atomically; a directory that is there stays as
+  /// it is, and never takes the place of a file or the reverse. No link on the way is followed. A
+  /// directory `path` that does not exist appears complete or not at all; one that exists keeps
+  /// what was extracted before an error. Entries that are absolute, contain `..`, or are a device,
+  /// a FIFO or a socket, and links that lead out of the workspace or, hard ones, of `path`, are
+  /// FS_ERROR, which names them. Of modes the permission bits are kept; the owner of a directory
+  /// can always use it.
+  /// Errors: as WriteFile, those of `source`, and FS_ERROR (field "archive") for what is no such
+  /// archive, is damaged or encrypted, or uses another compression.
+  Result<ArchiveSummary> UploadArchive(std::string_view path, ByteSource& source,
+                                       ArchiveLimits limits = {});
+  /// Writes everything below the directory `path` as a tar archive (ustar, with pax headers where
+  /// these are needed). Links are recorded as links and not followed; FIFOs, sockets and devices
+  /// are left out and counted. A file has the size that it had when its turn came: what is added
+  /// later is left out, and one that gets shorter is FS_ERROR, after which what was written is no
+  /// archive.
+  Result<ArchiveSummary> DownloadArchive(std::string_view path, ByteSink& sink,
+                                         ArchiveLimits limits = {}) const;
   /// Names in a directory, sorted bytewise.
   Result<std::vector<DirEntry>> List(std::string_view path) const;
   /// Facts about a path; a link is not followed.
@@ -90,6 +111,13 @@ class PALMSHED_EXPORT Sandbox {
   /// Sets permission bits; setuid, setgid and sticky are refused.
   Result<void> Chmod(std::string_view path, std::uint32_t mode);
 
+  /// Waits up to `limit` until a program in the sandbox listens on TCP port `port`, on whatever
+  /// address, IPv4 or IPv6. The kernel's table of sockets is looked at, more and more seldom up to
+  /// every 50 ms; nobody connects.
+  /// Errors: UNSUPPORTED for a sandbox that has no network of its own, since its ports would be the
+  /// host's, or no /proc; OVERLOADED after `limit`; CONFLICT on a stop request, and in a callback;
+  /// BACKEND_LOST when the sandbox goes meanwhile; INVALID_OPTIONS for port 0.
+  Result<void> WaitForPort(std::uint16_t port, Millis limit, std::stop_token stop = {}) const;
   /// Ends everything and removes the files; live executions end as cancelled. Returns when nothing
   /// of the sandbox can run or be seen. Idempotent.
   Result<void> Destroy();

@@ -1,0 +1,18 @@
+// Whether a command works here at all.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace palmshed::benchmarks {
+
+/// Runs a command in a session of its own, ended after `limit`. Empty when it exited with 0, else
+/// the reason, in the command's own words where it had any.
+std::string Trial(const std::vector<std::string>& argv, std::chrono::milliseconds limit);
+
+/// The program of that name on PATH, or in the directories for administrators; empty when there is
+/// none.
+std::string OnPath(const std::string& name);
+
+}  // namespace palmshed::benchmarks

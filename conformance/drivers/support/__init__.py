@@ -1,0 +1,1 @@
+"""What the drivers in Python share."""

@@ -1,0 +1,1 @@
+"""The runner of the conformance kit: cases in, verdicts and reports out."""

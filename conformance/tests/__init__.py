@@ -1,0 +1,1 @@
+"""What the runner itself is held to."""

@@ -1,0 +1,6 @@
+"""Tests of the suite itself."""
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "conformance"))
