@@ -12,6 +12,9 @@ LOGS = BUILD / "logs"
 PYTHON = "/usr/bin/python3"
 # Tests that are suites of their own, for they take minutes.
 NOT_WITH_THE_REST = r"^conformance\.mutants$"
+# The whole suite again for each control that is left out. Once in a run is enough; the rest of them is
+# part of the long run.
+DEFECTS = r"^fault\."
 
 
 def jobs() -> int:

@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from devtool.checkout import BUILD, NOT_WITH_THE_REST, ROOT, jobs
+from devtool.checkout import BUILD, DEFECTS, NOT_WITH_THE_REST, ROOT, jobs
 
 USER = "palmshed-test"
 
@@ -71,7 +71,7 @@ def give_to(user: pwd.struct_passwd, stage: Path) -> None:
 
 def tests(tree: str, junit: str) -> list[str]:
     command = ["ctest", "--test-dir", tree, "--no-tests=error", "--output-on-failure"]
-    command += ["--exclude-regex", NOT_WITH_THE_REST]
+    command += ["--exclude-regex", f"{NOT_WITH_THE_REST}|{DEFECTS}", "--timeout", "120"]
     return [*command, "--parallel", str(jobs()), "--output-junit", junit]
 
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from devtool.checkout import BUILD, LOGS, NOT_WITH_THE_REST, PYTHON, jobs, python
+from devtool.checkout import BUILD, DEFECTS, LOGS, NOT_WITH_THE_REST, PYTHON, jobs, python
 from devtool.counting import Counter, by_ctest, by_junit, by_lines, by_unittest, one_check
 
 Command = list[str]
@@ -71,8 +71,9 @@ TAKES_DESCRIPTORS = r"|TerminalWithoutDescriptors"
 
 
 def sanitized(preset: str, excluded: str = MEASURES_ITSELF) -> list[Command]:
-    """The engine's tests in an instrumented build; the programs around it stay out."""
-    targets = ("engine_test", "kernel_test", "helper_test")
+    """The engine's tests in an instrumented build; the programs around it stay out, and so does what
+    only drives the helper, which is a static program and cannot be instrumented."""
+    targets = ("engine_test", "kernel_test")
     chosen = ("--tests-regex", r"^(unit|kernel)\.", "--exclude-regex", excluded)
     return [*configure_and_build(preset, targets=targets), ctest(preset, preset, *chosen)]
 
@@ -173,6 +174,12 @@ def every_step_as_user(suite: str) -> Command:
     return python("devtool.ordinary_user", "dev", junit_of(suite), *EVERY_STEP, *run)
 
 
+def defects_as_user(suite: str) -> Command:
+    run = ["ctest", "--test-dir", "{build}", "--no-tests=error", "--output-on-failure"]
+    run += ["--tests-regex", DEFECTS, "--parallel", str(jobs()), "--output-junit", "{junit}"]
+    return python("devtool.ordinary_user", "dev", junit_of(suite), *run)
+
+
 def api_reference() -> Command:
     return python("lint.api_docs", "engine/include/palmshed", str(BUILD / "docs"))
 
@@ -242,7 +249,6 @@ SUITES: tuple[Suite, ...] = (
     ),
     Suite("hosts", lambda: [other_hosts("hosts")], by_lines, needs="build"),
     Suite("unconfined", lambda: [unconfined(*WITHOUT_WALLS)], by_lines, needs="build"),
-    Suite("tidy", lambda: [python("devtool.tidy", "--rooms")], one_check, needs="build"),
     Suite(
         "asan-ubsan",
         lambda: sanitized("asan-ubsan", MEASURES_ITSELF + TAKES_DESCRIPTORS),
@@ -299,6 +305,13 @@ LONG: tuple[Suite, ...] = (
         needs="build",
         for_root=True,
         longest_s=8 * 60 * 60,
+    ),
+    Suite(
+        "defects-ordinary-user",
+        lambda: [defects_as_user("defects-ordinary-user")],
+        by_ctest,
+        needs="build",
+        for_root=True,
     ),
     Suite("release", lambda: configure_and_build("release"), one_check),
     Suite("production-full", lambda: [production("--full")], by_lines, needs="release"),

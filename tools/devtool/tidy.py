@@ -1,6 +1,6 @@
 """Runs clang-tidy over a choice of the files in a compilation database.
 
-Usage: tidy.py [--all | --rooms | FILE...] [--fix]; by default what differs from the main branch.
+Usage: tidy.py [--all | FILE...] [--fix]; by default what differs from the main branch.
 """
 
 import argparse
@@ -13,14 +13,11 @@ from pathlib import Path
 from devtool.checkout import BUILD, ROOT, jobs
 
 CLANG_TIDY = "clang-tidy-19"
-# What every run can afford. The other rooms pull in Asio or JSON and take several times as long.
-ROOMS = ("engine/base", "engine/plan", "engine/workspace", "engine/kernel", "engine/child")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="*", help="sources to check")
     parser.add_argument("--all", action="store_true", help="every source")
-    parser.add_argument("--rooms", action="store_true", help="the rooms that every run checks")
     parser.add_argument("--fix", action="store_true", help="mend what can be mended")
     parser.add_argument("--preset", default="dev", help="the build tree to read flags from")
 
@@ -51,8 +48,6 @@ def chosen(options: argparse.Namespace, sources: list[Path]) -> list[Path]:
     sources = [source for source in sources if source.suffix == ".cc"]
     if options.all:
         return sources
-    if options.rooms:
-        return [s for s in sources if any(s.is_relative_to(room) for room in ROOMS)]
     wanted = {Path(name).resolve().relative_to(ROOT) for name in options.file} or changed()
     return [source for source in sources if source in wanted]
 
@@ -80,7 +75,7 @@ def tidy(options: argparse.Namespace) -> int:
                 bad += 1
                 print(f"{source}:\n{output}", flush=True)
     print(f"tidy: {len(sources)} checked, {bad} with problems")
-    if not sources and (options.all or options.rooms):
+    if not sources and options.all:
         return 1
     return 1 if bad else 0
 

@@ -78,7 +78,6 @@ class Trees(unittest.TestCase):
             return [str(s) for s in tidy.chosen(parser.parse_args(arguments), sources)]
 
         self.assertEqual(chosen("--all"), ["engine/base/a.cc", "engine/model/b.cc"])
-        self.assertEqual(chosen("--rooms"), ["engine/base/a.cc"])
         self.assertEqual(chosen(str(self.root / "engine/model/b.cc")), ["engine/model/b.cc"])
 
 
