@@ -124,7 +124,7 @@ TEST_F(Limits, CpuTimeOfAllProcessesAndThreadsCounts) {
               ExitedWith(0, "OK\nOK\nOK\nall\n"));
   const std::string one_after_another = "for i in $(seq 99); do ./probe burn 100; done; echo all";
   const std::string at_once = "for i in 1 2 3 4; do ./probe burn 3000 & done; wait; echo all";
-  const std::string orphans = "(./probe burn 3000 &); (setsid ./probe burn 3000 &); sleep 6";
+  const std::string orphans = "(./probe burn 3000 &); (setsid ./probe burn 3000 &); sleep 60";
   for (const std::string& command : {one_after_another, at_once, orphans}) {
     const ExecResult result = ExecShell(sandbox, command, budget);
     EXPECT_THAT(result, EndedBy(Cause::kCpuTime)) << command;

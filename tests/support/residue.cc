@@ -126,6 +126,31 @@ std::map<pid_t, Entry> AllProcesses() {
   return all;
 }
 
+bool IsBelowUs(pid_t pid, const std::map<pid_t, Entry>& all) {
+  while (pid != ::getpid() && all.contains(pid)) pid = all.at(pid).parent;
+  return pid == ::getpid();
+}
+
+/// Those whose locks a live process has open that is neither this one nor below it: another
+/// engine's, in whose groups nothing may run for as long as nobody asks for it.
+std::set<std::string> SandboxesOfOthers() {
+  std::set<std::string> found;
+  const auto all = AllProcesses();
+  for (const auto& [pid, entry] : all) {
+    if (IsBelowUs(pid, all)) continue;
+    std::error_code gone;
+    fs::directory_iterator at("/proc/" + std::to_string(pid) + "/fd", gone);
+    for (; !gone && at != fs::directory_iterator(); at.increment(gone)) {
+      std::error_code unknown;
+      const fs::path file = fs::read_symlink(at->path(), unknown).filename();
+      if (file.extension() == ".lock") found.insert(file.stem());
+    }
+  }
+  return found;
+}
+
+bool IsGroup(const std::string& entry) { return entry.starts_with("cgroup: "); }
+
 }  // namespace
 
 Residue Residue::Snapshot() {
@@ -145,8 +170,11 @@ std::vector<std::string> Residue::Since(const Residue& before) const {
     left.push_back("self-test: " + directory);
   }
   // Processes of this one's own are looked for elsewhere: a group in use is another engine's.
-  std::erase_if(left, [](const std::string& entry) {
-    return entry.starts_with("cgroup: ") && Runs(entry.substr(std::string("cgroup: ").size()));
+  if (std::ranges::none_of(left, IsGroup)) return left;
+  std::erase_if(left, [others = SandboxesOfOthers()](const std::string& entry) {
+    if (!IsGroup(entry)) return false;
+    const fs::path group(entry.substr(entry.find('/')));
+    return others.contains(group.filename()) || Runs(group);
   });
   return left;
 }
@@ -173,10 +201,8 @@ std::vector<std::string> Descendants() {
   const auto all = AllProcesses();
   std::vector<std::string> found;
   for (const auto& [pid, entry] : all) {
-    if (entry.zombie) continue;
-    pid_t at = entry.parent;
-    while (at != ::getpid() && all.contains(at)) at = all.at(at).parent;
-    if (at == ::getpid()) found.push_back(std::to_string(pid) + " " + entry.name);
+    if (entry.zombie || !IsBelowUs(entry.parent, all)) continue;
+    found.push_back(std::to_string(pid) + " " + entry.name);
   }
   return found;
 }

@@ -16,8 +16,9 @@ struct Residue {
   std::set<std::string> self_tests;  ///< Directories of theirs, in /tmp.
 
   static Residue Snapshot();
-  /// What is there now and was not in `before`, in words. Groups in which something runs, and
-  /// directories that somebody holds, belong to other engines: whoever asks has none left.
+  /// What is there now and was not in `before`, in words. Groups in which something runs or whose
+  /// sandbox has its lock held elsewhere, and directories that somebody holds, belong to other
+  /// engines: whoever asks has none left.
   std::vector<std::string> Since(const Residue& before) const;
 };
 
