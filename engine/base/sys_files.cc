@@ -38,6 +38,9 @@ namespace {
 // Newer than the headers of Debian 12; the same number on every architecture (Linux 6.6).
 constexpr long kFchmodat2 = 452;
 
+/// Leads to the very file that is open, whatever its name has become.
+std::string MagicLink(BorrowedFd fd) { return "/proc/self/fd/" + std::to_string(fd); }
+
 }  // namespace
 
 Result<std::string> ReadlinkAt(BorrowedFd dir, const std::string& name) {
@@ -47,6 +50,8 @@ Result<std::string> ReadlinkAt(BorrowedFd dir, const std::string& name) {
   if (n < 0) return std::unexpected(SysError("readlinkat", errno, name));
   return std::string(target.data(), static_cast<std::size_t>(n));
 }
+
+Result<std::string> PathOf(BorrowedFd fd) { return ReadlinkAt(AT_FDCWD, MagicLink(fd)); }
 
 Result<void> SymlinkAt(const std::string& target, BorrowedFd dir, const std::string& name) {
   return Do("symlinkat", name, [&] { return ::symlinkat(target.c_str(), dir, name.c_str()); });
@@ -88,10 +93,9 @@ Result<void> ChmodAt(BorrowedFd dir, const std::string& name, mode_t mode) {
 Result<void> ChmodOpened(BorrowedFd fd, mode_t mode) {
   const long done = NoEintr([&] { return ::syscall(kFchmodat2, fd, "", mode, AT_EMPTY_PATH); });
   if (done == 0) return {};
-  // Before 6.6, or under a seccomp profile that does not know the call: by our own descriptor's
-  // magic link, which leads to this very file whatever its name has become.
+  // Before 6.6, or under a seccomp profile that does not know the call.
   if (errno != ENOSYS && errno != EPERM) return std::unexpected(SysError("fchmodat2", errno));
-  const std::string self = "/proc/self/fd/" + std::to_string(fd);
+  const std::string self = MagicLink(fd);
   return Do("chmod", {}, [&] { return ::chmod(self.c_str(), mode); });
 }
 

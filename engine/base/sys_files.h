@@ -20,6 +20,9 @@
 namespace palmshed::sys {
 
 Result<std::string> ReadlinkAt(BorrowedFd dir, const std::string& name);
+/// The kernel's own path of what `fd` refers to: absolute, without links, "." and "..", however it
+/// was spelled. What has been deleted is called " (deleted)" at the end.
+Result<std::string> PathOf(BorrowedFd fd);
 Result<void> SymlinkAt(const std::string& target, BorrowedFd dir, const std::string& name);
 /// renameat2(2) with RENAME_NOREPLACE: EEXIST when `to` is there already.
 Result<void> RenameNew(BorrowedFd from_dir, const std::string& from, BorrowedFd to_dir,

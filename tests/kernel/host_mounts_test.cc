@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -181,6 +182,58 @@ TEST_F(HostMounts, SourcesThatAreRefused) {
   // Nothing of that spoils the engine.
   Sandbox sandbox = Must(Make({{.source = data(), .target = "/data"}}));
   EXPECT_THAT(ExecShell(sandbox, "cat /data/file"), ExitedWith(0, "from the host\n"));
+}
+
+TEST_F(HostMounts, TheEnginesStateIsKnownByAnyName) {
+  fs::create_directories(top() + "/own");
+  fs::permissions(top() + "/own", fs::perms::owner_all);
+  fs::create_directory_symlink("own", top() + "/link");
+  for (const std::string root : {"/own", "//own/", "/./data/../own", "/link", "/link//."}) {
+    Engine other = Must(Engine::Create({.workspace_root = top() + root}));
+    const auto refusal = [&](const std::string& source) {
+      const auto made = other.CreateSandbox(
+          {.mounts = {{.source = source, .target = "/data", .read_only = false}},
+           .degraded = {"groups"}});
+      EXPECT_FALSE(made) << root << " shows " << source;
+      return made ? "" : made.error().field + " " + made.error().message;
+    };
+    Sandbox sandbox = Must(other.CreateSandbox(
+        {.mounts = {{.source = data(), .target = "/data"}}, .degraded = {"groups"}}));
+    EXPECT_THAT(ExecShell(sandbox, "cat /data/file"), ExitedWith(0, "from the host\n"));
+    const std::string home = top() + "/own/" + std::string(sandbox.id());
+    for (const std::string& source : {top(), top() + "/own", home, home + "/workspace",
+                                      home + "/tmp", top() + "//own/../own/."}) {
+      EXPECT_EQ(refusal(source), "mounts[0].source mounts[0].source holds state of the engine")
+          << root;
+    }
+    EXPECT_THAT(sandbox.Destroy(), Succeeds());
+  }
+}
+
+TEST_F(HostMounts, TheStateOfOtherEnginesIsRefusedToo) {
+  // An engine of the same user that was told nothing of where to keep its own.
+  AsOrdinaryUser([] {
+    const TempDir home(0700), own(0700);
+    const std::string state = fs::canonical(home.path());
+    fs::create_directories(state + "/data");
+    fs::create_directory_symlink(".", state + "/link");
+    ASSERT_EQ(::setenv("XDG_STATE_HOME", (state + "/link//state").c_str(), 1), 0);
+    Engine other = Must(Engine::Create());
+    const Sandbox theirs = MakeSandboxIn(other);
+    const std::string there = state + "/state/palmshed/" + std::string(theirs.id());
+    ASSERT_TRUE(fs::exists(there + "/workspace"));
+    Engine engine = MakeEngine(own);
+    for (const std::string& source :
+         {there + "/workspace", there, state + "/state/palmshed", state + "/state", state}) {
+      const auto made = engine.CreateSandbox(
+          {.mounts = {{.source = source, .target = "/data"}}, .degraded = {"groups"}});
+      ASSERT_THAT(made, FailsWith(ErrorCode::kInvalidOptions)) << source;
+      EXPECT_THAT(made.error().message, HasSubstr("state of the engine")) << source;
+    }
+    Sandbox sandbox = Must(engine.CreateSandbox(
+        {.mounts = {{.source = state + "/data", .target = "/data"}}, .degraded = {"groups"}}));
+    EXPECT_THAT(ExecShell(sandbox, "ls /data && echo shown"), ExitedWith(0, "shown\n"));
+  });
 }
 
 TEST_F(HostMounts, TargetsThatCannotBeMadeAreRefused) {

@@ -98,10 +98,10 @@ Result<UniqueFd> MakeHelper(const std::string& directory) {
 Result<Host> DiscoverHost(const EngineOptions& options) {
   Host host{.root = ::geteuid() == 0,
             .extra_groups = HasExtraGroups(),
-            .landlock_abi = kernel::LandlockAbi()};
+            .landlock_abi = kernel::LandlockAbi(),
+            .environment = ReadHostEnvironment()};
   if (Faulty("landlock-without-scopes")) host.landlock_abi = kernel::kLandlockAbiWithScopes - 1;
-  PALMSHED_TRY(host.directories,
-               OpenHostDirectories(ReadHostEnvironment(), options.workspace_root));
+  PALMSHED_TRY(host.directories, OpenHostDirectories(host.environment, options.workspace_root));
   if (host.root) {
     PALMSHED_TRY(host.uids, ChooseUidRange({}));
   }

@@ -19,6 +19,7 @@ struct Host {
   bool extra_groups = false;  ///< The engine's user is in groups that sandboxes would keep.
   std::optional<std::uint32_t> spare_gid{};  ///< One of that user's, by which they can be dropped.
   int landlock_abi = 0;                      ///< 0: no Landlock.
+  HostEnvironment environment{};             ///< That decided where those are.
   HostDirectories directories{};             ///< Of state and workspaces.
   UidRange uids{};                           ///< With `root`.
   UniqueFd helper{};                         ///< The helper program, ready to execute.

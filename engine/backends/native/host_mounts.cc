@@ -56,12 +56,19 @@ Error Refused(std::size_t index, std::string_view problem) {
   return InvalidOption("mounts[" + std::to_string(index) + "].source", problem);
 }
 
+/// Another source would do; all else that may happen, such as no memory, has nothing to do with it.
+bool IsOfTheSource(int sys_errno) {
+  return sys_errno == ENOENT || sys_errno == ENOTDIR || sys_errno == EACCES || sys_errno == EPERM ||
+         sys_errno == ENAMETOOLONG;
+}
+
 Error NotOpened(std::size_t index, const Error& error) {
   if (error.sys_errno == ELOOP) {
     Error refused = Refused(index, "must not be, or go through, a symbolic link");
     refused.remedy = "give the path that `realpath` prints";
     return refused;
   }
+  if (!IsOfTheSource(error.sys_errno)) return error;
   return Refused(index, "cannot be opened: " + error.message);
 }
 
@@ -74,8 +81,7 @@ Result<HostMount> Hold(const Mount& mount, std::size_t index,
   if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode)) {
     return std::unexpected(Refused(index, "must be a directory or a regular file"));
   }
-  PALMSHED_TRY(std::string path,
-               sys::ReadlinkAt(AT_FDCWD, "/proc/self/fd/" + std::to_string(source->get())));
+  PALMSHED_TRY(std::string path, sys::PathOf(source->get()));
   const std::string_view objection = Objection(path, private_paths);
   if (!objection.empty()) return std::unexpected(Refused(index, objection));
   return HostMount{

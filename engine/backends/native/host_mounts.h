@@ -23,8 +23,10 @@ struct HostMount {
   bool directory = false;
 };
 
-/// INVALID_OPTIONS naming the source that is missing, a link or goes through one, neither directory
-/// nor regular file, a directory of the system, or holds, or is within, one of `private_paths`.
+/// INVALID_OPTIONS naming the source that is missing or may not be opened, is a link or goes
+/// through one, is neither directory nor regular file, is a directory of the system, or holds, or
+/// is within, one of `private_paths` (state_paths.h). What is no fault of the source is a system
+/// error.
 Result<std::vector<HostMount>> HoldMounts(const std::vector<Mount>& mounts,
                                           std::span<const std::string> private_paths);
 

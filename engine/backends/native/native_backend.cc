@@ -150,6 +150,12 @@ Result<Launched> Launch(const Rung& rung, LaunchRequest request,
   return Launched{.socket = std::move(sockets.first), .pidfd = std::move(pidfd)};
 }
 
+Result<std::vector<HostMount>> HoldPlanned(const Host& host, const std::vector<Mount>& mounts) {
+  if (mounts.empty()) return std::vector<HostMount>();
+  PALMSHED_TRY(const auto private_paths, PrivatePaths(host.environment, host.directories));
+  return HoldMounts(mounts, private_paths);
+}
+
 ViewItem OwnDirectory(const char* path, const std::string& source) {
   return {.op = child::ViewOp::kBind, .flags = child::kViewWritable, .a = path, .b = source};
 }
@@ -353,8 +359,7 @@ std::optional<SandboxDisk> NativeBackend::DiskOf(const plan::SandboxPlan& plan, 
 
 Result<Launched> NativeBackend::LaunchPlanned(const Host& host, const Rung& rung,
                                               const plan::SandboxPlan& plan, const Place& place) {
-  const std::array private_paths{host.directories.state.path, host.directories.workspaces.path};
-  PALMSHED_TRY(const auto mounts, HoldMounts(plan.mounts, private_paths));
+  PALMSHED_TRY(const auto mounts, HoldPlanned(host, plan.mounts));
   PALMSHED_TRY(const auto storage, MakeStorage(host, plan, *place.home, place.owner));
   const LaunchRequest request{.workspace = place.home->workspace_path(),
                               .tmp = place.home->tmp_path(),

@@ -9,11 +9,14 @@
 #include <cstddef>
 #include <cstdlib>
 #include <expected>
+#include <filesystem>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "base/sys.h"
+#include "base/sys_files.h"
 #include "base/unique_fd.h"
 #include "palmshed/error.h"
 
@@ -124,6 +127,48 @@ Result<HostDirectory> OpenWorkspaces(const HostEnvironment& host, const std::str
   return OpenOwn(path, host.uid, O_NOFOLLOW, Mode::kTighten);
 }
 
+/// Where an engine keeps something when it is told nothing else.
+struct DefaultPlace {
+  std::string path;
+  int flags = 0;  ///< O_NOFOLLOW: a link of that name may be anybody's, and no engine uses it.
+};
+
+std::vector<DefaultPlace> DefaultPlaces(const HostEnvironment& host) {
+  std::vector<DefaultPlace> places{{Below(host.run)}, {Below(host.lib)}};
+  if (host.uid == 0) return places;
+  for (const std::string& home : {host.runtime_home, host.state_home}) {
+    if (IsAbsolute(home)) places.push_back({Below(home)});
+  }
+  HostEnvironment elsewhere = host;
+  for (const std::string& temporary : {host.temporary, HostEnvironment{}.temporary}) {
+    elsewhere.temporary = temporary;
+    places.push_back({PrivateTemporary(elsewhere), O_NOFOLLOW});
+  }
+  return places;
+}
+
+/// No directory of that name that this user could open: not there, not to be entered, no directory.
+bool IsOutOfSight(int sys_errno) {
+  return sys_errno == ENOENT || sys_errno == EACCES || sys_errno == ENOTDIR || sys_errno == ELOOP;
+}
+
+/// The kernel's path of what may be made only later: that of the first parent which is there, and
+/// the rest as it is spelled.
+Result<std::string> KernelPath(const DefaultPlace& place) {
+  std::filesystem::path existing = place.path;
+  std::filesystem::path rest;
+  auto fd = sys::Open(existing, O_PATH | place.flags);
+  while (!fd && IsOutOfSight(fd.error().sys_errno) && existing.has_relative_path()) {
+    rest = rest.empty() ? existing.filename() : existing.filename() / rest;
+    existing = existing.parent_path();
+    fd = sys::Open(existing, O_PATH);
+  }
+  if (!fd) return std::unexpected(std::move(fd.error()));
+  PALMSHED_TRY(std::string path, sys::PathOf(fd->get()));
+  if (rest.empty()) return path;
+  return (std::filesystem::path(path) / rest).lexically_normal().string();
+}
+
 }  // namespace
 
 HostEnvironment ReadHostEnvironment() {
@@ -141,6 +186,20 @@ Result<HostDirectories> OpenHostDirectories(const HostEnvironment& host,
   PALMSHED_TRY(HostDirectory state, OpenState(host));
   PALMSHED_TRY(HostDirectory workspaces, OpenWorkspaces(host, workspace_root));
   return HostDirectories{.state = std::move(state), .workspaces = std::move(workspaces)};
+}
+
+Result<std::vector<std::string>> PrivatePaths(const HostEnvironment& host,
+                                              const HostDirectories& directories) {
+  std::vector<std::string> paths;
+  for (const HostDirectory* const own : {&directories.state, &directories.workspaces}) {
+    PALMSHED_TRY(std::string path, sys::PathOf(own->fd.get()));
+    paths.push_back(std::move(path));
+  }
+  for (const DefaultPlace& place : DefaultPlaces(host)) {
+    PALMSHED_TRY(std::string path, KernelPath(place));
+    paths.push_back(std::move(path));
+  }
+  return paths;
 }
 
 std::string StatePath(const HostEnvironment& host) {

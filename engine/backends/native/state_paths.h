@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <vector>
 
 #include "base/unique_fd.h"
 #include "palmshed/error.h"
@@ -47,6 +48,12 @@ struct HostDirectories {
 /// one belongs to somebody else or others may write to it.
 Result<HostDirectories> OpenHostDirectories(const HostEnvironment& host,
                                             const std::string& workspace_root);
+
+/// What no sandbox may be shown: those directories, and where other engines of this host, root's
+/// and this user's, keep theirs by the rule. As the kernel calls them (sys::PathOf): they can be
+/// compared with other paths of its. What a self-test saw is kept in the state as well.
+Result<std::vector<std::string>> PrivatePaths(const HostEnvironment& host,
+                                              const HostDirectories& directories);
 
 /// Where those are, or would be. Makes nothing, and promises nothing about what is there.
 std::string StatePath(const HostEnvironment& host);

@@ -2,11 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <string>
+#include <vector>
 
 #include "palmshed/error.h"
 #include "workspace/test_tree.h"
@@ -14,7 +17,10 @@
 namespace palmshed::backends::native {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
+using ::testing::Not;
 using workspace::AsOrdinaryUser;
 using workspace::TestTree;
 
@@ -139,6 +145,104 @@ TEST_F(HostDirectoriesTest, TheCallersChoiceOfRootWins) {
   EXPECT_EQ(OpenHostDirectories(host, "relative").error().field, "workspaceRoot");
   tree_.Mkdir("open", 0777);
   EXPECT_EQ(OpenHostDirectories(host, tree_.At("open")).error().code, ErrorCode::kFsError);
+}
+
+class PrivatePathsTest : public HostDirectoriesTest {
+ protected:
+  void MakePlaces() const {
+    MakeHome();
+    tree_.Mkdir("chosen", 0700);
+  }
+  std::string Real(const std::string& name) const {
+    return std::filesystem::canonical(tree_.path()) / name;
+  }
+  std::vector<std::string> Private(const HostEnvironment& host) const {
+    return Private(host, tree_.At("chosen"));
+  }
+  std::vector<std::string> Private(const HostEnvironment& host, const std::string& root) const {
+    const auto directories = OpenHostDirectories(host, root);
+    EXPECT_TRUE(directories) << directories.error().message;
+    if (!directories) return {};
+    const auto paths = PrivatePaths(host, *directories);
+    EXPECT_TRUE(paths) << paths.error().message;
+    return paths ? *paths : std::vector<std::string>();
+  }
+  static std::string Temporary(const HostEnvironment& host) {
+    return "palmshed-" + std::to_string(host.uid);
+  }
+};
+
+TEST_F(PrivatePathsTest, AreTheKernelsHoweverTheyAreSpelled) {
+  const AsOrdinaryUser user(tree_);
+  MakePlaces();
+  tree_.Link("chosen", "link");
+  tree_.Link("runtime", "runtime-link");
+  HostEnvironment host = User();
+  host.runtime_home = tree_.At("./runtime-link//");
+  for (const std::string root : {"chosen", "chosen/", "link", "tmp/..//./link/.", "link//"}) {
+    const std::vector<std::string> paths = Private(host, tree_.At(root));
+    EXPECT_THAT(paths, Contains(Real("chosen"))) << root;
+    EXPECT_THAT(paths, Contains(Real("runtime/palmshed"))) << root;
+  }
+}
+
+TEST_F(PrivatePathsTest, AreThoseOfOtherEnginesToo) {
+  const AsOrdinaryUser user(tree_);
+  MakePlaces();
+  HostEnvironment host = User();
+  host.run = tree_.At("run");
+  host.lib = tree_.At("lib");
+  EXPECT_FALSE(tree_.Has("home/state")) << "what is not there yet is known by its parents";
+  EXPECT_THAT(Private(host),
+              IsSupersetOf({Real("chosen"), Real("runtime/palmshed"), Real("run/palmshed"),
+                            Real("lib/palmshed"), Real("home/state/palmshed"),
+                            Real("tmp/" + Temporary(host)),
+                            (std::filesystem::canonical("/tmp") / Temporary(host)).string()}));
+  tree_.Link("home", "home-link");
+  host.state_home = tree_.At("home-link//missing/../state/");
+  EXPECT_THAT(Private(host), Contains(Real("home/state/palmshed")));
+  tree_.Mkdir("home/state", 0700);
+  tree_.Link(tree_.At("run"), "home/state/palmshed");
+  host.state_home = tree_.At("home/state");
+  EXPECT_THAT(Private(host), Contains(Real("run"))) << "where this user has it lead";
+}
+
+TEST_F(PrivatePathsTest, ALinkThatAnybodyMayPlantLeadsNowhere) {
+  const AsOrdinaryUser user(tree_);
+  MakePlaces();
+  const HostEnvironment host = User();
+  tree_.Link(tree_.At("home"), "tmp/" + Temporary(host));
+  const std::vector<std::string> paths = Private(host);
+  EXPECT_THAT(paths, Not(Contains(Real("home"))));
+  EXPECT_THAT(paths, Contains(Real("tmp/" + Temporary(host))));
+}
+
+TEST_F(PrivatePathsTest, RootsAreRootsAlone) {
+  if (::geteuid() != 0) GTEST_SKIP() << "geteuid() is not 0";
+  MakePlaces();
+  HostEnvironment host = User();
+  host.run = tree_.At("run");
+  host.lib = tree_.At("lib");
+  const std::vector<std::string> paths = Private(host);
+  EXPECT_THAT(paths, IsSupersetOf({Real("run/palmshed"), Real("lib/palmshed"), Real("chosen")}));
+  EXPECT_THAT(paths, Not(Contains(Real("runtime/palmshed")))) << "of whoever called root";
+}
+
+TEST_F(PrivatePathsTest, NoneIsLeftOutWhereTheHostHasRunOutOfSomething) {
+  const AsOrdinaryUser user(tree_);
+  MakePlaces();
+  const HostEnvironment host = User();
+  const auto directories = OpenHostDirectories(host, tree_.At("chosen"));
+  ASSERT_TRUE(directories) << directories.error().message;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto paths = PrivatePaths(host, *directories);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_FALSE(paths);
+  EXPECT_EQ(paths.error().code, ErrorCode::kOverloaded);
+  EXPECT_TRUE(PrivatePaths(host, *directories)) << "control";
 }
 
 TEST(HostEnvironmentTest, ReadsThisProcess) {
