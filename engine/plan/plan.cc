@@ -67,11 +67,14 @@ Result<void> PlanNetwork(const SandboxOptions& options, const Offer& offer, Sand
 Result<void> PlanMounts(const SandboxOptions& options, const Offer& offer, SandboxPlan& plan,
                         Concessions& concessions) {
   if (options.mounts.empty()) return {};
+  if (plan.filtered_view) {
+    return RefuseMissing("mounts", {.reason = "they take a view of the sandbox's own: " +
+                                              offer.private_view_missing.reason,
+                                    .remedy = offer.private_view_missing.remedy});
+  }
   if (!plan.private_view) {
-    return RefuseMissing("mounts",
-                         {.reason = "they take a view of the sandbox's own",
-                          .remedy = plan.filtered_view ? offer.private_view_missing.remedy
-                                                       : "Leave osFilesystemIsolation out."});
+    return RefuseMissing("mounts", {.reason = "they take a view of the sandbox's own",
+                                    .remedy = "Leave osFilesystemIsolation out."});
   }
   if (!offer.groups_dropped) {
     PALMSHED_TRY_VOID(concessions.Require(

@@ -380,7 +380,11 @@ TEST(PlanSandbox, MountsTakeAViewOfTheSandboxsOwnAndNoGroups) {
   Offer filtered = FullOffer();
   filtered.private_view = false;
   filtered.filtered_view = true;
-  ExpectRefused(PlanSandbox({.mounts = mounts}, filtered), ErrorCode::kUnsupported, "mounts");
+  filtered.private_view_missing = {.reason = "no user namespaces", .remedy = "sysctl -w x=1"};
+  const auto unseen = PlanSandbox({.mounts = mounts}, filtered);
+  ExpectRefused(unseen, ErrorCode::kUnsupported, "mounts");
+  EXPECT_THAT(unseen.error().message, HasSubstr("no user namespaces"));
+  EXPECT_EQ(unseen.error().remedy, "sysctl -w x=1");
 }
 
 TEST(PlanExec, TerminalTakesThePlaceOfTheStreams) {

@@ -25,6 +25,7 @@
 namespace palmshed::tests {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
@@ -422,6 +423,30 @@ TEST_F(Filtered, OptingOutOfTheFileViewIsRefusedWithARemedy) {
       EXPECT_THAT(refused.error().remedy, Not(IsEmpty()));
     }
     EXPECT_TRUE(engine.CreateSandbox());
+  });
+}
+
+// C006
+TEST_F(Filtered, WhatTakesAViewOfItsOwnIsRefusedWithARemedy) {
+  OnFilteredRung([] {
+    const TempDir root, project;
+    Engine engine = MakeEngine(root);
+    const Control lacking = Must(engine.GetCapabilities()).controls.front();
+    ASSERT_EQ(lacking.name, "userNamespaces");
+    const SandboxOptions cases[] = {
+        {.mounts = {{.source = project.path(), .target = "/data"}}, .degraded = {"groups"}},
+        {.disk_quota = 8_MiB, .storage = Storage::kMemory},
+        {.disk_quota = 8_MiB, .storage = Storage::kLoop}};
+    for (const SandboxOptions& options : cases) {
+      const auto refused = engine.CreateSandbox(options);
+      ASSERT_THAT(refused, FailsWith(ErrorCode::kUnsupported));
+      const Error& error = refused.error();
+      EXPECT_EQ(error.field, options.mounts.empty() ? "storage" : "mounts");
+      EXPECT_THAT(error.message, HasSubstr(lacking.detail)) << "what is missing";
+      EXPECT_EQ(error.remedy, lacking.remedy) << "how to get it";
+      EXPECT_THAT(error.remedy, Not(IsEmpty()));
+    }
+    EXPECT_TRUE(engine.CreateSandbox({.disk_quota = 8_MiB})) << "the control: without";
   });
 }
 

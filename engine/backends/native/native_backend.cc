@@ -339,7 +339,9 @@ Result<Rung> NativeBackend::MakeOffer(const std::string& id, const SandboxOption
   offer.terminals = !rung.filtered;
   offer.groups_dropped = rung.groups_dropped;
   offer.network_disabled = true;
-  if (rung.filtered) OfferFiltered(host->directories.workspaces, id, offer);
+  if (rung.filtered) {
+    OfferFiltered(host->directories.workspaces, id, *rung.better_refused, offer);
+  }
   OfferLimits(offer, {.namespaces = !rung.filtered, .proc = offer.fresh_proc},
               KindOf(options).private_view);
   return rung;

@@ -35,8 +35,10 @@ plan::Offer FullOffer(const Host& host) {
   return offer;
 }
 
-void OfferFiltered(const HostDirectory& root, const std::string& id, plan::Offer& offer) {
+void OfferFiltered(const HostDirectory& root, const std::string& id, const Error& refused,
+                   plan::Offer& offer) {
   offer.filtered_view = true;
+  offer.private_view_missing = ExplainRefusal(refused, ReadKernelFileFromHost);
   offer.workspace = WorkspacePath(root, id);
   offer.tmp = TmpPath(root, id);
   offer.terminals_missing = {

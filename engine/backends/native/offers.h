@@ -18,8 +18,10 @@ plan::Offer BasicOffer(const Host& host);
 void OfferRuntimes(const Host& host, plan::Offer& offer);
 /// What the best rung has.
 plan::Offer FullOffer(const Host& host);
-/// Without namespaces: the directories of the sandbox `id` below `root` are seen under these names.
-void OfferFiltered(const HostDirectory& root, const std::string& id, plan::Offer& offer);
+/// Without namespaces, which `refused` says why: the directories of the sandbox `id` below `root`
+/// are seen under these names.
+void OfferFiltered(const HostDirectory& root, const std::string& id, const Error& refused,
+                   plan::Offer& offer);
 /// Nothing can be had, for this reason.
 void OfferNothing(const Error& refused, plan::Offer& offer);
 

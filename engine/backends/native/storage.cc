@@ -37,9 +37,9 @@ std::optional<Offer::Missing> NoPrivateView(const Offer& offer, StorageKind kind
                           .remedy = R"(Leave osFilesystemIsolation on, or use storage "disk")"};
   }
   if (offer.private_view) return std::nullopt;
-  const std::string& remedy = offer.private_view_missing.remedy;
-  return Offer::Missing{.reason = "the sandbox has no file view of its own to mount it in",
-                        .remedy = remedy.empty() ? kUseDisk : remedy};
+  return Offer::Missing{.reason = "the sandbox has no file view of its own to mount it in: " +
+                                  offer.private_view_missing.reason,
+                        .remedy = offer.private_view_missing.remedy};
 }
 
 Offer::Limit OfferMemory() {
