@@ -63,9 +63,10 @@ void DeclareFileOptions(CLI::App& app, RunFlags& flags) {
   AddList(app, "--copy", flags.copy, "SRC[:DST]", kFiles,
           "Copy a file or directory into the workspace before the start. '--copy .' copies what "
           "the current directory holds to the workspace itself. May be repeated.");
-  AddList(app, "-v,--volume", flags.volume, "SRC:DST[:rw]", kFiles,
-          "Show a directory or file of this machine inside, read-only unless :rw is added. May be "
-          "repeated.");
+  AddList(app, "-v,--volume", flags.volume, "SRC:DST[:ro|:rw]", kFiles,
+          "Show a directory or file of this machine inside: read-only, the default, or with :rw "
+          "writable. A relative SRC is below the current directory; symbolic links are refused. "
+          "May be repeated.");
 }
 
 void DeclareIsolationOptions(CLI::App& app, RunFlags& flags) {
