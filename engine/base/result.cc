@@ -19,6 +19,7 @@ ErrorCode CodeFor(int sys_errno) {
     case ENOSPC:
     case EDQUOT:
     case EUSERS:
+    case ETOOMANYREFS:  // Of descriptors on their way through sockets, unix(7).
       return ErrorCode::kOverloaded;
     default:
       return ErrorCode::kUnknown;
@@ -36,6 +37,11 @@ Error SysError(ErrorCode code, std::string_view op, int sys_errno, std::string_v
   if (!context.empty()) message.append(" ").append(context);
   message.append(": ").append(std::generic_category().message(sys_errno));
   return Error{.code = code, .message = message, .op = std::string(op), .sys_errno = sys_errno};
+}
+
+Error FsError(const Error& cause, std::string_view context) {
+  const bool shortage = cause.code == ErrorCode::kOverloaded;
+  return SysError(shortage ? cause.code : ErrorCode::kFsError, cause.op, cause.sys_errno, context);
 }
 
 Error InvalidOption(std::string_view field, std::string_view problem) {

@@ -18,6 +18,10 @@ namespace palmshed {
 Error SysError(std::string_view op, int sys_errno, std::string_view context = {});
 Error SysError(ErrorCode code, std::string_view op, int sys_errno, std::string_view context = {});
 
+/// `cause`, a failed system call, as the FS_ERROR that it is for the caller; what the host or the
+/// process has run out of stays OVERLOADED.
+Error FsError(const Error& cause, std::string_view context);
+
 /// INVALID_OPTIONS naming `field`. `problem` completes the sentence "<field> ...".
 Error InvalidOption(std::string_view field, std::string_view problem);
 

@@ -36,7 +36,7 @@ constexpr int kFirstFree = kBorneNull + 1;
 Failure KeepDescriptors(const Slot& slot) {
   long copies[3] = {slot.at_bearer, slot.orders, slot.pool->null};
   for (long& copy : copies) {
-    copy = Call(SYS_fcntl, copy, F_DUPFD_CLOEXEC, kFirstFree);
+    copy = Duplicate(static_cast<int>(copy), kFirstFree);
     if (copy < 0) return FailureIf(copy, Step::kStdio);
   }
   for (int i = 0; i < 3; ++i) {

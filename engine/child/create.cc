@@ -44,10 +44,10 @@ Failure CopyTrees(const SandboxOrder& order, Trees* trees) {
 }
 
 Failure DuplicateTrees(const SandboxOrder& order, Trees* trees) {
-  const long workspace = Call(SYS_fcntl, order.workspace_tree, F_DUPFD_CLOEXEC, 0);
+  const long workspace = Duplicate(order.workspace_tree);
   if (workspace < 0) return FailureIf(workspace, Step::kOpenWorkspace);
   trees->workspace = static_cast<int>(workspace);
-  const long tmp = Call(SYS_fcntl, order.tmp_tree, F_DUPFD_CLOEXEC, 0);
+  const long tmp = Duplicate(order.tmp_tree);
   if (tmp < 0) return FailureIf(tmp, Step::kOpenTmp);
   trees->tmp = static_cast<int>(tmp);
   return kSuccess;

@@ -26,8 +26,6 @@ constexpr unsigned kLent[] = {kCapSetgid, kCapSetuid};
 
 constexpr int kFirstFd = kSocketFd;
 constexpr int kFixedFds = 3;
-// Above the numbers that the helper expects something at.
-constexpr int kParkedFd = kFirstFd + kFixedFds + kMaxHostMounts + 1;
 
 // Without KEEPCAPS the change from uid 0 to another would take the capabilities away, where the
 // sandbox has no user namespace of its own (capabilities(7)).
@@ -69,14 +67,15 @@ Failure PlaceFds(const InitPlan& plan, int* helper) {
   if (const long result = Call(SYS_unshare, CLONE_FILES); result < 0) {
     return FailureIf(result, Step::kExecInit);
   }
-  const long parked = Call(SYS_fcntl, plan.helper, F_DUPFD_CLOEXEC, kParkedFd);
+  const int count = kFixedFds + static_cast<int>(plan.more_count);
+  const int beyond = kFirstFd + count;
+  const long parked = Duplicate(plan.helper, beyond);
   if (parked < 0) return FailureIf(parked, Step::kExecInit);
   *helper = static_cast<int>(parked);
-  const int count = kFixedFds + static_cast<int>(plan.more_count);
   int sources[kFixedFds + kMaxHostMounts];
   for (int i = 0; i < count; ++i) {
     const int source = i < kFixedFds ? plan.fds[i] : plan.more[i - kFixedFds];
-    const long fd = Call(SYS_fcntl, source, F_DUPFD_CLOEXEC, kParkedFd);
+    const long fd = Duplicate(source, beyond);
     if (fd < 0) return FailureIf(fd, Step::kExecInit);
     sources[i] = static_cast<int>(fd);
   }
@@ -84,8 +83,7 @@ Failure PlaceFds(const InitPlan& plan, int* helper) {
     const long placed = Call(SYS_dup3, sources[i], kFirstFd + i, 0);
     if (placed < 0) return FailureIf(placed, Step::kExecInit);
   }
-  return FailureIf(Call(SYS_close_range, kFirstFd + count, ~0U, kCloseRangeCloexec),
-                   Step::kExecInit);
+  return FailureIf(Call(SYS_close_range, beyond, ~0U, kCloseRangeCloexec), Step::kExecInit);
 }
 
 Failure BecomeInit(const InitPlan& plan) {

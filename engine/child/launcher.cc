@@ -72,7 +72,7 @@ void Launcher::KeepDescriptors() {
   for (const int fd : kFds) {
     MustSucceed(FailureIf(Call(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC), Step::kReadConfig));
   }
-  const long helper = Call(SYS_fcntl, kHelperFd, F_DUPFD_CLOEXEC, kHelperFd + 1);
+  const long helper = Duplicate(kHelperFd, kHelperFd + 1);
   MustSucceed(FailureIf(helper, Step::kReadConfig));
   surroundings_.helper = static_cast<int>(helper);
 }
@@ -131,8 +131,8 @@ Failure Launcher::Create(const CreateRequest& request, const Message& message,
   const char* const end = memory_.message + message.size;
   const int own_fds = message.fd_count - static_cast<int>(request.host_mounts);
   const bool with_trees = own_fds == 3;
-  if (message.truncated || request.host_mounts > kMaxHostMounts || (own_fds != 1 && !with_trees) ||
-      end[-1] != '\0') {
+  if (message.truncated) return {Step::kRequest, EMFILE};
+  if (request.host_mounts > kMaxHostMounts || (own_fds != 1 && !with_trees) || end[-1] != '\0') {
     return {Step::kRequest, EBADMSG};
   }
   if (CountStrings(workspace, end) != 2 + request.host_mounts) return {Step::kRequest, EBADMSG};

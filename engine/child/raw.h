@@ -8,6 +8,7 @@
 #include <sys/uio.h>
 #include <time.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -76,6 +77,13 @@ extern "C" long PalmshedCloneOnStack(unsigned long flags, void* stack_top, int* 
                                      void* child_word, void (*entry)(void*), void* argument);
 
 inline void Close(int fd) { (void)Call(SYS_close, fd); }
+
+/// A copy, at the first free number from `lowest` on. Of a number beyond RLIMIT_NOFILE fcntl(2)
+/// says EINVAL: that too is for want of descriptors.
+inline long Duplicate(int fd, int lowest = 0) {
+  const long copy = Call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, lowest);
+  return copy == -EINVAL ? -EMFILE : copy;
+}
 
 /// Whatever a seccomp filter of the host's answers to exit_group(2).
 [[noreturn]] inline void ExitGroup(int code) {

@@ -88,7 +88,7 @@ SetupPlan ReadConfig(const char* buffer, const Message& message) {
 Message Receive(char* buffer) {
   const Message message = ReceiveMessage(kSocketFd, buffer, kMaxMessage);
   if (message.gone()) ExitGroup(0);
-  if (message.truncated) FailSandbox({Step::kReadConfig, EMSGSIZE});
+  if (message.truncated) FailSandbox({Step::kReadConfig, EMFILE});
   return message;
 }
 

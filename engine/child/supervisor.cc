@@ -146,9 +146,8 @@ Failure Supervisor::Spawn(Birth* birth, std::uint32_t sequence, int* pidfd) {
 Failure Supervisor::Create(const Message& message, std::uint32_t sequence, int* pidfd) {
   const char* const workspace = memory_.message + sizeof(CreateRequest);
   const char* const end = memory_.message + message.size;
-  if (message.truncated || message.fd_count != 1 || end[-1] != '\0') {
-    return {Step::kRequest, EBADMSG};
-  }
+  if (message.truncated) return {Step::kRequest, EMFILE};
+  if (message.fd_count != 1 || end[-1] != '\0') return {Step::kRequest, EBADMSG};
   if (memory_.sandboxes.full()) return {Step::kCloneSandbox, EAGAIN};
   Birth birth{message.fds[0], workspace, kSuccess};
   return Spawn(&birth, sequence, pidfd);

@@ -297,14 +297,15 @@ Failure BuildView(const ViewRecords& source, View* view) {
   const Failure separated = SeparateFromHost(view);
   if (separated.failed()) return separated;
   // "self" must be looked up through the host's proc: the launcher's own may not be in the view.
-  const int host_proc = static_cast<int>(Call(SYS_fcntl, view->proc, F_DUPFD_CLOEXEC, 0));
+  const long host_proc = Duplicate(view->proc);
+  if (host_proc < 0) return FailureIf(host_proc, Step::kPivotRoot);
   BuildRoot root;
   const Failure made = MakeRoot(source, view, &root);
   if (made.failed()) return made;
   const Failure entered = EnterRoot(root.fd);
   if (entered.failed()) return entered;
-  const long here = OpenAt(host_proc, "self/ns/mnt", O_RDONLY);
-  Close(host_proc);
+  const long here = OpenAt(static_cast<int>(host_proc), "self/ns/mnt", O_RDONLY);
+  Close(static_cast<int>(host_proc));
   if (here < 0) return FailureIf(here, Step::kPivotRoot);
   view->namespace_fd = static_cast<int>(here);
   if (const long result = Call(SYS_setns, here, CLONE_NEWNS); result < 0) {

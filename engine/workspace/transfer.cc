@@ -44,8 +44,7 @@ Error HostError(const std::string& path, std::string_view problem) {
 
 /// A system call on the host's side of a transfer failed.
 Error HostError(const std::string& path, const Error& cause) {
-  Error error = SysError(ErrorCode::kFsError, cause.op, cause.sys_errno, path);
-  if (cause.code == ErrorCode::kOverloaded) error.code = cause.code;
+  Error error = FsError(cause, path);
   if (cause.sys_errno == ENOENT) error.code = ErrorCode::kNotFound;
   error.field = "hostPath";
   return error;

@@ -82,17 +82,25 @@ bool MemfdsMayRun() {
   return !setting || !setting->starts_with("2");
 }
 
+/// `memory`: why it is not in a memory file. EACCES is what vm.memfd_noexec=2 answers.
+Error NowhereToRun(const Error& memory, const std::string& directory) {
+  const bool setting = memory.sys_errno == EACCES;
+  const std::string root = "set a workspace root that is not mounted noexec";
+  return Unsupported("the helper program",
+                     (setting ? "vm.memfd_noexec is 2" : memory.message) + " and " + directory +
+                         " may not hold programs",
+                     setting ? "sudo sysctl -w vm.memfd_noexec=1, or " + root : root);
+}
+
 }  // namespace
 
 Result<UniqueFd> MakeHelper(const std::string& directory) {
-  if (MemfdsMayRun()) {
-    if (auto file = SealedMemfd()) return file;
-  }
+  auto memory = MemfdsMayRun() ? SealedMemfd() : std::unexpected(SysError("memfd_create", EACCES));
+  if (memory || memory.error().code == ErrorCode::kOverloaded) return memory;
   auto file = UnlinkedFile(directory);
-  if (file && MayExecute(file->get())) return file;
-  return std::unexpected(Unsupported(
-      "the helper program", "vm.memfd_noexec is 2 and " + directory + " may not hold programs",
-      "sudo sysctl -w vm.memfd_noexec=1, or set a workspace root that is not mounted noexec"));
+  if (!file) return std::unexpected(FsError(file.error(), directory));
+  if (MayExecute(file->get())) return file;
+  return std::unexpected(NowhereToRun(memory.error(), directory));
 }
 
 Result<Host> DiscoverHost(const EngineOptions& options) {

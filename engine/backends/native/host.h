@@ -27,11 +27,13 @@ struct Host {
   std::shared_future<Runtimes> runtimes{};
 };
 
-/// FS_ERROR for directories, UNSUPPORTED where the helper cannot be executed or no uid is free.
+/// FS_ERROR for directories, UNSUPPORTED where the helper cannot be executed or no uid is free,
+/// OVERLOADED where something has run out.
 Result<Host> DiscoverHost(const EngineOptions& options);
 
 /// The helper program in a sealed memfd; where the kernel refuses to execute those
-/// (vm.memfd_noexec=2), in an unlinked file of `directory`. UNSUPPORTED where neither works.
+/// (vm.memfd_noexec=2), in an unlinked file of `directory`. UNSUPPORTED where neither works,
+/// OVERLOADED where something has run out, FS_ERROR where the file cannot be made.
 Result<UniqueFd> MakeHelper(const std::string& directory);
 
 }  // namespace palmshed::backends::native

@@ -34,7 +34,7 @@ namespace palmshed::backends::native {
 namespace {
 
 /// Above every descriptor that the helper expects at a fixed place.
-constexpr int kParkedFd = 16;
+constexpr int kParkedFd = child::kHelperFd + 1;
 
 struct SpawnPlan {
   int socket;
@@ -44,12 +44,19 @@ struct SpawnPlan {
   int error;  ///< Written by the child.
 };
 
+/// Of a number beyond RLIMIT_NOFILE fcntl(2) says EINVAL: that too is for want of descriptors.
+int Park(int fd) {
+  const int parked = ::fcntl(fd, F_DUPFD, kParkedFd);
+  if (parked < 0 && errno == EINVAL) errno = EMFILE;
+  return parked;
+}
+
 /// Runs in the vforked child, which shares the engine's memory: system calls only.
 [[gnu::noinline]] void ExecHelper(SpawnPlan* plan) {
   static constexpr const char* kNoEnvironment[] = {nullptr};
-  const int socket = ::fcntl(plan->socket, F_DUPFD, kParkedFd);
-  const int engine = ::fcntl(plan->engine, F_DUPFD, kParkedFd);
-  const int helper = ::fcntl(plan->helper, F_DUPFD, kParkedFd);
+  const int socket = Park(plan->socket);
+  const int engine = Park(plan->engine);
+  const int helper = Park(plan->helper);
   if (socket >= 0 && engine >= 0 && helper >= 0 && ::dup2(socket, child::kSocketFd) >= 0 &&
       ::dup2(engine, child::kEnginePidfd) >= 0 && ::dup2(helper, child::kHelperFd) >= 0) {
     // The host program's descriptors may lack close-on-exec.
@@ -93,7 +100,7 @@ std::vector<std::byte> EncodeSetup(const LauncherSetup& setup) {
 /// among them: of namespaces and mounts it says that a sysctl allows no more.
 bool IsShortage(int sys_errno) {
   return sys_errno == EMFILE || sys_errno == ENFILE || sys_errno == ENOMEM || sys_errno == EAGAIN ||
-         sys_errno == ENOBUFS;
+         sys_errno == ENOBUFS || sys_errno == ETOOMANYREFS;
 }
 
 bool IsNoProcess(const child::LauncherReply& reply) {

@@ -147,8 +147,7 @@ Error OnDisk(const Error& cause, const std::string& id) {
   if (cause.sys_errno == EEXIST) {
     return Error{.code = ErrorCode::kConflict, .message = id + " exists already", .op = cause.op};
   }
-  if (cause.code == ErrorCode::kOverloaded) return cause;
-  return SysError(ErrorCode::kFsError, cause.op, cause.sys_errno, id);
+  return FsError(cause, id);
 }
 
 }  // namespace

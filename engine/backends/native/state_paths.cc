@@ -43,8 +43,7 @@ Result<void> MakeMissing(const std::string& path) {
     // EROFS and EACCES come before EEXIST for some parents that are there: the last one decides.
     if (end != std::string::npos) continue;
     if (made || made.error().sys_errno == EEXIST) return {};
-    return std::unexpected(
-        SysError(ErrorCode::kFsError, made.error().op, made.error().sys_errno, path));
+    return std::unexpected(FsError(made.error(), path));
   }
 }
 
@@ -62,7 +61,7 @@ Result<HostDirectory> OpenOwn(const std::string& path, uid_t uid, int flags, Mod
   if (!fd) {
     const int why = fd.error().sys_errno;
     if (why == ELOOP || why == ENOTDIR) return std::unexpected(NotOurs(path, "it is no directory"));
-    return std::unexpected(SysError(ErrorCode::kFsError, "openat", why, path));
+    return std::unexpected(FsError(fd.error(), path));
   }
   PALMSHED_TRY(const struct stat st, sys::Fstat(fd->get()));
   if (st.st_uid != uid) return std::unexpected(NotOurs(path, "it belongs to another user"));
@@ -100,14 +99,22 @@ Result<HostDirectory> OpenPrivateTemporary(const HostEnvironment& host) {
 }
 
 /// True for a directory that exists and is this user's: after su(1) the variable often still names
-/// the runtime directory of somebody else.
-bool IsUsable(const std::string& directory, uid_t uid) {
-  return IsAbsolute(directory) && OpenOwn(directory, uid, 0, Mode::kKeep).has_value();
+/// the runtime directory of somebody else. One that cannot be looked at for the moment is an error:
+/// the engines of a user must agree.
+Result<bool> IsUsable(const std::string& directory, uid_t uid) {
+  if (!IsAbsolute(directory)) return false;
+  auto opened = OpenOwn(directory, uid, 0, Mode::kKeep);
+  if (opened) return true;
+  if (opened.error().code == ErrorCode::kOverloaded) {
+    return std::unexpected(std::move(opened.error()));
+  }
+  return false;
 }
 
 Result<HostDirectory> OpenState(const HostEnvironment& host) {
   if (host.uid == 0) return MakeBelow(host.run, 0);
-  if (IsUsable(host.runtime_home, host.uid)) return MakeBelow(host.runtime_home, host.uid);
+  PALMSHED_TRY(const bool usable, IsUsable(host.runtime_home, host.uid));
+  if (usable) return MakeBelow(host.runtime_home, host.uid);
   return OpenPrivateTemporary(host);
 }
 
@@ -204,7 +211,7 @@ Result<std::vector<std::string>> PrivatePaths(const HostEnvironment& host,
 
 std::string StatePath(const HostEnvironment& host) {
   if (host.uid == 0) return Below(host.run);
-  if (IsUsable(host.runtime_home, host.uid)) return Below(host.runtime_home);
+  if (IsUsable(host.runtime_home, host.uid).value_or(false)) return Below(host.runtime_home);
   return PrivateTemporary(host);
 }
 
