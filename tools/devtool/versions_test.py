@@ -4,7 +4,7 @@ import unittest
 from pathlib import Path
 
 from devtool.checkout import ROOT
-from devtool.versions import library_problems, spec_problems
+from devtool.versions import library_problems, spec_problems, tag_of_head
 
 
 class Versions(unittest.TestCase):
@@ -66,4 +66,4 @@ class Versions(unittest.TestCase):
         )
 
     def test_this_checkout(self) -> None:
-        self.assertEqual(spec_problems(ROOT) + library_problems(ROOT, ""), [])
+        self.assertEqual(spec_problems(ROOT) + library_problems(ROOT, tag_of_head(ROOT)), [])

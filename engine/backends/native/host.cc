@@ -63,13 +63,14 @@ Result<UniqueFd> SealedMemfd() {
 /// Read-only and without a name: nobody can write to it any more. As with a memory file, whoever
 /// has it may run it: an init that a launcher makes is no longer of this user by then.
 Result<UniqueFd> UnlinkedFile(const std::string& directory) {
-  const std::string path = directory + "/.palmshed-init-" + std::to_string(::getpid());
+  const std::string path = directory + "/.palmshed-init-" + std::to_string(::gettid());
+  (void)::unlink(path.c_str());  // That of an engine which was killed before it came to the next.
   PALMSHED_TRY(const UniqueFd out, sys::Open(path, O_WRONLY | O_CREAT | O_EXCL, 0700));
-  auto written = sys::WriteAll(out.get(), child::HelperImage());
-  if (written) written = sys::Fchmod(out.get(), 0755);
   auto opened = sys::Open(path, O_RDONLY);
   (void)::unlink(path.c_str());
-  if (!written) return std::unexpected(std::move(written.error()));
+  if (!opened) return opened;
+  PALMSHED_TRY_VOID(sys::WriteAll(out.get(), child::HelperImage()));
+  PALMSHED_TRY_VOID(sys::Fchmod(out.get(), 0755));
   return opened;
 }
 
