@@ -22,6 +22,7 @@
 #include "backends/native/exec_message.h"
 #include "backends/native/launcher.h"
 #include "base/bytes.h"
+#include "base/loop.h"
 #include "base/result.h"
 #include "base/sys.h"
 #include "base/unique_fd.h"
@@ -74,6 +75,40 @@ ExecEnd EndOf(const child::InitReply& reply) {
   end.cpu_time = std::chrono::nanoseconds(reply.cpu_ns);
   if (reply.max_rss_bytes != 0) end.peak_memory = Bytes{reply.max_rss_bytes};
   return end;
+}
+
+/// Where poll(2) fails, as it does in a process that may open no descriptor: the loop has epoll(7).
+Result<void> AwaitReadableByLoop(Loop& loop, BorrowedFd fd) {
+  std::promise<void> readable;
+  std::unique_ptr<Loop::Watch> watch;
+  Result<void> watched;
+  loop.Run([&] {
+    auto made = loop.WatchReadable(fd, [&] {
+      watch.reset();
+      readable.set_value();
+    });
+    if (made) {
+      watch = *std::move(made);
+    } else {
+      watched = std::unexpected(std::move(made.error()));
+    }
+  });
+  if (watched) readable.get_future().wait();
+  return watched;
+}
+
+/// The same for the other end of `socket`. Answers that are still under way go unheard, as those of
+/// the dead do.
+Result<void> AwaitEndByLoop(Loop& loop, BorrowedFd socket) {
+  while (true) {
+    std::byte part{};
+    auto message = sys::ReceiveMessage(socket, std::span(&part, 1), MSG_DONTWAIT);
+    if (message && message->size == 0) return {};
+    // ECONNRESET: said once, when the other end was closed with a message unread.
+    if (message || message.error().sys_errno == ECONNRESET) continue;
+    if (message.error().sys_errno != EAGAIN) return std::unexpected(std::move(message.error()));
+    PALMSHED_TRY_VOID(AwaitReadableByLoop(loop, socket));
+  }
 }
 
 }  // namespace
@@ -292,12 +327,14 @@ Result<void> NativeSandbox::Destroy() {
   // With no execution there was nobody but init, which writes no files: they go while it dies.
   Result<void> removed;
   if (idle) removed = parts_.home->Remove();
-  PALMSHED_TRY_VOID(AwaitDeath());
+  auto dead = AwaitDeath();
+  // However that went: nothing that calls this object back may outlive it.
   parts_.loop->Run([this] { OnDead(); });
   AwaitStarts();
   enforcement_.AwaitIdle();
   if (disk_.source) disk_.source->Close();
-  return idle ? removed : parts_.home->Remove();
+  if (!idle) removed = parts_.home->Remove();
+  return dead ? removed : dead;
 }
 
 /// An execution that has just been sent may be over before its Start returns. Init is dead, so
@@ -310,14 +347,20 @@ void NativeSandbox::AwaitStarts() {
   parts_.loop->Run([] {});  // What they have posted has run when this has.
 }
 
-Result<void> NativeSandbox::AwaitDeath() const {
+Result<void> NativeSandbox::AwaitDeath() {
   // Init is PID 1 of its namespace: its pidfd turns readable when every process in it is dead and
   // reaped (pid_namespaces(7)).
-  PALMSHED_TRY_VOID(sys::WaitReadable(parts_.pidfd.get(), -1));
+  Result<void> dead;
+  if (!sys::WaitReadable(parts_.pidfd.get(), -1)) {
+    dead = AwaitReadableByLoop(*parts_.loop, parts_.pidfd.get());
+  }
   // Elsewhere its guard holds on to the socket until that is so (child/host_pids.h).
-  if (parts_.supervised) PALMSHED_TRY_VOID(sys::WaitHangup(parts_.socket.get(), -1));
+  if (dead && parts_.supervised && !sys::WaitHangup(parts_.socket.get(), -1)) {
+    parts_.loop->Run([this] { watch_.reset(); });
+    dead = AwaitEndByLoop(*parts_.loop, parts_.socket.get());
+  }
   if (!parts_.launcher) sys::Reap(parts_.pidfd.get());
-  return {};
+  return dead;
 }
 
 // ---- On the loop's thread.

@@ -94,7 +94,7 @@ class NativeSandbox final : public BackendSandbox {
   void DismissChild(std::uint32_t child) const;
   /// Takes the limits up, registers the execution and sends it. ESTALE: its child had died before.
   Result<std::uint32_t> StartOn(const plan::ExecPlan& plan, const Stdio& stdio, Ended& ended);
-  Result<void> AwaitDeath() const;
+  Result<void> AwaitDeath();
   void AwaitStarts();
   // On the loop's thread.
   void Watch();
