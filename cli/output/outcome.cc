@@ -126,7 +126,8 @@ Outcome DescribeOutcome(const ExecResult& result, std::string_view program, int 
                   "launcher has died; run it again",
               .is_failure = true};
     case Cause::kInternal:
-      return {.text = "internal error: the engine does not know how the program ended",
+      return {.text = fmt::format("the engine ended the program: the step '{}' failed: {}",
+                                  termination.stage, NameErrno(termination.sys_errno.value_or(0))),
               .is_failure = true};
   }
   return {};

@@ -105,6 +105,14 @@ TEST(DescribeOutcome, NamesTheProgramThatCannotStart) {
   EXPECT_TRUE(DescribeOutcome(NotStarted(ENOEXEC), "./x", 0).text.contains("#!/bin/sh"));
 }
 
+TEST(DescribeOutcome, NamesTheStepOfAFaultOfTheEngine) {
+  const ExecResult result{
+      .termination = {.cause = Cause::kInternal, .stage = "read_output", .sys_errno = ENOMEM}};
+  const Outcome outcome = DescribeOutcome(result, "prog", 0);
+  EXPECT_TRUE(outcome.is_failure);
+  EXPECT_TRUE(outcome.text.contains("the step 'read_output' failed")) << outcome.text;
+}
+
 TEST(DescribeOutcome, TellsAMissingInterpreterFromAMissingFile) {
   ExecResult result = NotStarted(ENOENT);
   result.termination.evidence.emplace_back("file_exists", 1);

@@ -76,9 +76,12 @@ std::string MessageOf(const ExecResult& result) {
   const Termination& termination = result.termination;
   const std::string_view resource = ResourceOf(result);
   if (!resource.empty()) return "The execution exceeded its " + std::string(resource) + " limit.";
-  if (termination.cause != Cause::kStartupFailed) return "The sandbox was lost.";
-  const std::string reason = std::generic_category().message(termination.sys_errno.value_or(0));
-  return "The program could not be started: " + termination.stage + ": " + reason + ".";
+  const std::string step = termination.stage + ": " +
+                           std::generic_category().message(termination.sys_errno.value_or(0)) + ".";
+  if (termination.cause == Cause::kStartupFailed)
+    return "The program could not be started: " + step;
+  if (termination.cause == Cause::kInternal) return "The engine ended the execution: " + step;
+  return "The sandbox was lost.";
 }
 
 json::array Print(const std::vector<Mount>& mounts) {

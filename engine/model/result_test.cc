@@ -101,6 +101,15 @@ TEST(ResultJson, AProgramThatDidNotStartIsExplained) {  // C055
             "The program could not be started: exec: No such file or directory.");
 }
 
+TEST(ResultJson, FaultOfTheEngineNamesItsStep) {
+  const auto document = boost::json::parse(ToJson(ExecResult{
+      .status = Status::kFailed,
+      .termination = {.cause = Cause::kInternal, .stage = "write_input", .sys_errno = 12}}));
+  EXPECT_EQ(document.at("error").at("code"), "BACKEND_LOST");
+  EXPECT_EQ(document.at("error").at("message"),
+            "The engine ended the execution: write_input: Cannot allocate memory.");
+}
+
 TEST(FilesJson, NamesAreBytes) {
   const auto entry = boost::json::parse(ToJson(DirEntry{
       .name = "\xFF", .stat = {.type = FileType::kSymlink, .size = Bytes{3}, .mode = 0640}}));

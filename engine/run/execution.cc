@@ -1,12 +1,10 @@
 #include "run/execution.h"
 
 #include <fcntl.h>
-#include <sys/ioctl.h>
 #include <sys/random.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstddef>
@@ -121,8 +119,8 @@ Result<backends::Stdio> ExecutionState::OpenPipes(const plan::ExecPlan& plan,
   }
   PALMSHED_TRY_VOID(sys::SetNonBlocking(out.first.get()));
   PALMSHED_TRY_VOID(sys::SetNonBlocking(err.first.get()));
-  pumps_[Index(Stream::kStdout)].fd = std::move(out.first);
-  pumps_[Index(Stream::kStderr)].fd = std::move(err.first);
+  pumps_[Index(Stream::kStdout)].Open(std::move(out.first));
+  pumps_[Index(Stream::kStderr)].Open(std::move(err.first));
   return stdio;
 }
 
@@ -148,7 +146,7 @@ void ExecutionState::Begin() {
   if (ended_ || detached_) return;
   if (has_terminal_) AwaitTerminal();
   for (const Stream stream : kStreams) WatchPump(stream);
-  input_.Flush(*context_.loop);
+  WriteInput();
   if (timeout_ > Millis(0) && !timer_) {
     const auto left =
         std::max(std::chrono::nanoseconds(0), started_ + Bounded(timeout_) - SteadyClock::now());
@@ -158,60 +156,44 @@ void ExecutionState::Begin() {
 
 void ExecutionState::AwaitTerminal() {
   auto watch = context_.loop->WatchReadable(terminal_.awaited(), [this] { OnTerminal(); });
-  // Without a watch it is taken, and drained, when the execution ends.
-  if (watch) terminal_watch_ = *std::move(watch);
+  if (!watch) return OnOutputLost(watch.error());
+  terminal_watch_ = *std::move(watch);
 }
 
 void ExecutionState::OnTerminal() {
   terminal_watch_.reset();  // Before what it watches is closed, and its number is somebody else's.
   auto ends = terminal_.Take();
-  if (terminal_.awaited() >= 0) return AwaitTerminal();
   if (!ends) return OnOutputLost(ends.error());
+  if (terminal_.awaited() >= 0 && !ended_) return AwaitTerminal();
   if (!*ends) return;
-  pumps_[Index(Stream::kStdout)].fd = std::move((*ends)->out);
+  pumps_[Index(Stream::kStdout)].Open(std::move((*ends)->out));
   WatchPump(Stream::kStdout);
   input_.Connect(std::move((*ends)->in));
-  input_.Flush(*context_.loop);
+  WriteInput();
 }
 
 void ExecutionState::WatchPump(Stream stream) {
-  Pump& pump = pumps_[Index(stream)];
-  if (ended_ || !pump.fd.valid() || pump.watch) return;
-  auto watch = context_.loop->WatchReadable(pump.fd.get(), [this, stream] { OnReadable(stream); });
-  if (!watch) return OnOutputLost(watch.error());
-  pump.watch = *std::move(watch);
+  if (ended_) return;
+  auto watched =
+      pumps_[Index(stream)].Watch(*context_.loop, [this, stream] { OnReadable(stream); });
+  if (!watched) OnOutputLost(watched.error());
 }
 
 void ExecutionState::OnReadable(Stream stream) {
-  for (int i = 0; i < kReadsPerTurn && PumpOnce(stream); ++i) {
-    if (PauseIfLagging(stream)) return;
-  }
-}
-
-bool ExecutionState::PumpOnce(Stream stream) {
-  Pump& pump = pumps_[Index(stream)];
-  if (!pump.fd.valid()) return false;
   Output& output = outputs_[Index(stream)];
-  const auto space = output.Reserve();
-  const auto size = sys::Read(pump.fd.get(), space);
-  if (!size && size.error().sys_errno == EAGAIN) return false;
-  if (!size) {
-    OnOutputLost(size.error());
-    return false;
+  for (int i = 0; i < kReadsPerTurn; ++i) {
+    const std::uint64_t before = output.total();
+    const auto more = pumps_[Index(stream)].ReadOnce(output);
+    if (!more) return OnOutputLost(more.error());
+    if (output.total() != before) NoteActivity();
+    if (!*more || PauseIfLagging(stream)) return;
   }
-  if (*size == 0) {
-    ClosePump(pump);
-    return false;
-  }
-  output.Commit(*size);
-  NoteActivity();
-  // A short read has emptied the pipe; asking again would only cost a system call.
-  return *size == space.size();
 }
 
-void ExecutionState::ClosePump(Pump& pump) {
-  pump.watch.reset();
-  pump.fd.reset();
+void ExecutionState::WriteInput() {
+  auto written = input_.Flush(*context_.loop, [this] { WriteInput(); });
+  // A program that is given less would take it for all that there is.
+  if (!written) OnFault({.stage = "write_input", .sys_errno = written.error().sys_errno});
 }
 
 bool ExecutionState::PauseIfLagging(Stream stream) {
@@ -225,7 +207,7 @@ bool ExecutionState::PauseIfLagging(Stream stream) {
     paused_[i] = false;
     return false;
   }
-  pumps_[i].watch.reset();
+  pumps_[i].Pause();
   return true;
 }
 
@@ -236,48 +218,36 @@ void ExecutionState::Expire() {
   (void)Send(SIGKILL, true);
 }
 
-/// A result without some of the output would look like that of a program which has written less.
-void ExecutionState::OnOutputLost(const Error& why) {
-  if (Decide(Verdict::kFault)) fault_ = why.sys_errno;
-  for (Pump& pump : pumps_) ClosePump(pump);
+void ExecutionState::OnFault(const Fault& fault) {
+  if (Decide(Verdict::kFault)) fault_ = fault;
   if (!ended_) (void)Send(SIGKILL, true);  // Ended meanwhile: nothing to do.
 }
 
-void ExecutionState::DrainWhatIsThere(Stream stream) {
-  Pump& pump = pumps_[Index(stream)];
-  pump.watch.reset();
-  int there = 0;
-  if (pump.fd.valid() && ::ioctl(pump.fd.get(), FIONREAD, &there) < 0) {
-    OnOutputLost(SysError("ioctl", errno));
-  }
-  const std::uint64_t goal = outputs_[Index(stream)].total() + static_cast<std::uint64_t>(there);
-  while (outputs_[Index(stream)].total() < goal && pump.fd.valid()) (void)PumpOnce(stream);
+/// A result without some of the output would look like that of a program which has written less.
+void ExecutionState::OnOutputLost(const Error& why) {
+  for (Pump& pump : pumps_) pump.Close();
+  OnFault({.stage = "read_output", .sys_errno = why.sys_errno});
 }
 
-/// What was written is read before EAGAIN is answered (n_tty_read), so that is its end. Somebody
-/// elsewhere in the sandbox may still write to it.
-void ExecutionState::DrainTerminal() {
-  const Pump& pump = pumps_[Index(Stream::kStdout)];
-  const Output& output = outputs_[Index(Stream::kStdout)];
-  const std::uint64_t most = output.total() + Terminal::kMostHeld;
-  std::uint64_t before = most;
-  while (pump.fd.valid() && output.total() != before && output.total() < most) {
-    before = output.total();
-    (void)PumpOnce(Stream::kStdout);
-  }
+void ExecutionState::Drain(Stream stream) {
+  Pump& pump = pumps_[Index(stream)];
+  Output& output = outputs_[Index(stream)];
+  pump.Pause();
+  const std::uint64_t before = output.total();
+  auto drained = has_terminal_ ? pump.DrainTerminal(output) : Result<void>();
+  if (drained) drained = pump.Drain(output);
+  if (output.total() != before) NoteActivity();
+  if (!drained) OnOutputLost(drained.error());
 }
 
 void ExecutionState::DrainAll() {
-  if (has_terminal_) {
-    OnTerminal();
-    DrainTerminal();
-  }
-  for (const Stream stream : kStreams) DrainWhatIsThere(stream);
+  if (has_terminal_) OnTerminal();
+  for (const Stream stream : kStreams) Drain(stream);
 }
 
 void ExecutionState::CloseAll() {
   for (const Stream stream : kStreams) {
-    pumps_[Index(stream)].fd.reset();
+    pumps_[Index(stream)].Close();
     outputs_[Index(stream)].Finish();
   }
   input_.Shut();
@@ -397,7 +367,7 @@ void ExecutionState::Conclude(const backends::ExecEnd& end) {
     case Verdict::kFault:
       result_.status = Status::kFailed;
       result_.termination = {
-          .cause = Cause::kInternal, .stage = "read_output", .sys_errno = fault_};
+          .cause = Cause::kInternal, .stage = fault_.stage, .sys_errno = fault_.sys_errno};
       AddOwnEnd(end, result_.termination);
       break;
   }
@@ -550,21 +520,21 @@ int ExecutionState::ready_fd() {
 
 Result<void> ExecutionState::Write(std::span<const std::byte> bytes) {
   PALMSHED_TRY_VOID(input_.Queue(bytes));
-  FlushInput();
+  WriteInputSoon();
   return {};
 }
 
 Result<void> ExecutionState::CloseStdin() {
   PALMSHED_TRY_VOID(input_.Close());
-  FlushInput();
+  WriteInputSoon();
   return {};
 }
 
-void ExecutionState::FlushInput() {
+void ExecutionState::WriteInputSoon() {
   const std::lock_guard lock(mu_);
   if (phase_ != Phase::kRunning) return;
   context_.loop->Post([self = shared_from_this()] {
-    if (!self->ended_) self->input_.Flush(*self->context_.loop);
+    if (!self->ended_) self->WriteInput();
   });
 }
 

@@ -41,6 +41,7 @@
 #include "plan/plan.h"
 #include "run/input.h"
 #include "run/output.h"
+#include "run/pump.h"
 #include "run/terminal.h"
 
 namespace palmshed::run {
@@ -99,9 +100,10 @@ class ExecutionState : public std::enable_shared_from_this<ExecutionState> {
   enum class Verdict : std::uint8_t { kNone, kTimeout, kCancelled, kFault, kDetached };
   /// kConcluded: the outcome is known, output is still being delivered.
   enum class Phase : std::uint8_t { kRunning, kConcluded, kSettled };
-  struct Pump {
-    UniqueFd fd{};
-    std::unique_ptr<Loop::Watch> watch{};
+  /// What the engine could not do; `stage` as of a Termination.
+  struct Fault {
+    const char* stage = "";
+    int sys_errno = 0;
   };
 
   ExecutionState(ExecutionContext context, const plan::ExecPlan& plan, const ExecOptions& options);
@@ -115,15 +117,14 @@ class ExecutionState : public std::enable_shared_from_this<ExecutionState> {
   void OnTerminal();
   void WatchPump(Stream stream);
   void OnReadable(Stream stream);
-  bool PumpOnce(Stream stream);
-  static void ClosePump(Pump& pump);
-  void DrainWhatIsThere(Stream stream);
-  void DrainTerminal();
+  void WriteInput();
+  void Drain(Stream stream);
   void DrainAll();
   void CloseAll();
   bool PauseIfLagging(Stream stream);
   void NoteActivity();
   void Expire();
+  void OnFault(const Fault& fault);
   void OnOutputLost(const Error& why);
   void OnEnded(const backends::ExecEnd& end);
   void OnDetached(const backends::ExecEnd& end);
@@ -131,7 +132,7 @@ class ExecutionState : public std::enable_shared_from_this<ExecutionState> {
   // Any thread.
   bool Decide(Verdict verdict);
   Result<void> Send(int signal, bool all);
-  void FlushInput();
+  void WriteInputSoon();
   void SignalReady();
   void Conclude(const backends::ExecEnd& end);
   void Settle();
@@ -156,7 +157,7 @@ class ExecutionState : public std::enable_shared_from_this<ExecutionState> {
   std::unique_ptr<Loop::Timer> timer_;
   bool ended_ = false;
   bool detached_ = false;
-  int fault_ = 0;  ///< The errno behind Verdict::kFault.
+  Fault fault_;  ///< Behind Verdict::kFault.
 
   // Between the loop and the delivering thread.
   std::array<std::atomic<std::uint64_t>, 2> delivered_{};

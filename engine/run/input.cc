@@ -3,12 +3,14 @@
 #include <cerrno>
 #include <cstddef>
 #include <expected>
+#include <functional>
 #include <mutex>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "base/loop.h"
+#include "base/result.h"
 #include "base/sys.h"
 #include "base/unique_fd.h"
 #include "palmshed/error.h"
@@ -67,13 +69,13 @@ Result<void> Input::Close() {
   return {};
 }
 
-bool Input::WriteSome() {
+Result<bool> Input::WriteSome() {
   while (!queue_.empty()) {
     const auto rest = std::as_bytes(std::span(queue_.front())).subspan(offset_);
     const auto written = sys::Write(pipe_.get(), rest);
-    if (!written) {
-      if (written.error().sys_errno == EAGAIN) return false;
-      // EPIPE: nobody reads any more; what is queued has nowhere to go.
+    if (!written && written.error().sys_errno == EAGAIN) return false;
+    if (!written && written.error().sys_errno != EPIPE) return std::unexpected(written.error());
+    if (!written) {  // Nobody reads any more; what is queued has nowhere to go.
       accepting_ = false;
       queue_.clear();
       break;
@@ -90,32 +92,39 @@ bool Input::WriteSome() {
   return true;
 }
 
-bool Input::WriteAll() {
-  if (!WriteSome()) return false;
+Result<bool> Input::WriteAll() {
+  PALMSHED_TRY(const bool written, WriteSome());
+  if (!written) return false;
   if (accepting_ || !typed_end_) return true;
   typed_end_ = false;
   const bool after_line = last_ == '\n' || last_ == '\r';
-  queue_.push_back(EndOfInput(pipe_.get(), after_line));
-  queued_ = queue_.back().size();
+  PALMSHED_TRY(std::string end, EndOfInput(pipe_.get(), after_line));
+  queued_ = end.size();
+  queue_.push_back(std::move(end));
   return WriteSome();
 }
 
-void Input::Flush(Loop& loop) {
-  const std::lock_guard lock(mu_);
-  if (!pipe_.valid()) return;
-  if (WriteAll()) {
+Result<void> Input::WriteOrWait(Loop& loop, std::function<void()> again) {
+  PALMSHED_TRY(const bool written, WriteAll());
+  if (written) {
     watch_.reset();
     if (!accepting_) pipe_.reset();
-    return;
+  } else if (!watch_) {
+    PALMSHED_TRY(watch_, loop.WatchWritable(pipe_.get(), std::move(again)));
   }
-  if (watch_) return;
-  auto watch = loop.WatchWritable(pipe_.get(), [this, &loop] { Flush(loop); });
-  if (watch) {
-    watch_ = *std::move(watch);
-  } else {
-    accepting_ = false;  // Nothing can tell when there is room: the program sees an early end.
-    pipe_.reset();
+  return {};
+}
+
+Result<void> Input::Flush(Loop& loop, std::function<void()> again) {
+  const std::lock_guard lock(mu_);
+  if (!pipe_.valid() || failed_) return {};
+  auto done = WriteOrWait(loop, std::move(again));
+  if (!done) {
+    watch_.reset();
+    accepting_ = false;
+    failed_ = true;
   }
+  return done;
 }
 
 void Input::Shut() {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -31,14 +32,17 @@ class Input {
   /// OVERLOADED beyond kMaxQueued, CONFLICT without an open pipe.
   Result<void> Queue(std::span<const std::byte> bytes);
   Result<void> Close();
-  /// On the loop's thread: writes what it can and waits for room when there is more.
-  void Flush(Loop& loop);
+  /// On the loop's thread: writes what it can; when there is more, `again`, which has to call this
+  /// again, runs once there is room. After an error nothing more is written, and the pipe stays
+  /// open until Shut: the program must not take what it got for all of it.
+  Result<void> Flush(Loop& loop, std::function<void()> again);
   /// On the loop's thread: drops everything.
   void Shut();
 
  private:
-  bool WriteSome();  ///< False when the pipe is full.
-  bool WriteAll();   ///< The same, with what ends it.
+  Result<bool> WriteSome();  ///< False when the pipe is full.
+  Result<bool> WriteAll();   ///< The same, with what ends it.
+  Result<void> WriteOrWait(Loop& loop, std::function<void()> again);
 
   mutable std::mutex mu_;
   UniqueFd pipe_;                       ///< Changed on the loop's thread only.
@@ -47,6 +51,7 @@ class Input {
   std::size_t offset_ = 0;  ///< Into the first of `queue_`.
   std::size_t queued_ = 0;
   bool accepting_ = false;
+  bool failed_ = false;
   bool typed_end_ = false;  ///< The end-of-file character is to be typed.
   char last_ = '\n';        ///< Written last.
 };

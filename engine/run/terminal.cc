@@ -38,8 +38,9 @@ Result<std::optional<Terminal::Ends>> Terminal::Take() {
   auto message = sys::ReceiveMessage(socket_.get(), nothing, MSG_DONTWAIT);
   if (!message && message.error().sys_errno == EAGAIN) return std::nullopt;
   socket_.reset();
+  if (!message) return std::unexpected(std::move(message.error()));
   // The child ended on its way; the backend says why.
-  if (!message || message->size == 0) return std::nullopt;
+  if (message->size == 0) return std::nullopt;
   if (message->fds.size() != kEnds) return std::unexpected(SysError("recvmsg", EMFILE));
   master_ = std::move(message->fds[0]);
   slave_ = std::move(message->fds[1]);
@@ -65,9 +66,10 @@ void Terminal::Close() {
   slave_.reset();
 }
 
-std::string EndOfInput(BorrowedFd terminal, bool after_line) {
+Result<std::string> EndOfInput(BorrowedFd terminal, bool after_line) {
   termios modes{};
-  if (::tcgetattr(terminal, &modes) < 0 || modes.c_cc[VEOF] == _POSIX_VDISABLE) return {};
+  if (::tcgetattr(terminal, &modes) < 0) return std::unexpected(SysError("tcgetattr", errno));
+  if (modes.c_cc[VEOF] == _POSIX_VDISABLE) return {};
   return std::string(after_line ? 1 : 2, static_cast<char>(modes.c_cc[VEOF]));
 }
 

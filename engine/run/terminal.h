@@ -23,7 +23,7 @@ class Terminal {
   /// Where it comes from; not valid once it is there, or will not come.
   BorrowedFd awaited() const { return socket_.get(); }
   /// The master's ends for reading and for writing, the first time that it is there; nullopt: not
-  /// yet, or not any more. An error: it came, and there is no descriptor left for it.
+  /// yet, or not any more. An error: it came and could not be received, and will not come again.
   struct Ends {
     UniqueFd out;
     UniqueFd in;
@@ -46,6 +46,6 @@ class Terminal {
 /// The bytes that mean end of input on the terminal at this moment, as its line discipline has them
 /// set: the end-of-file character, twice after a line that has not ended, whose first one only
 /// hands that line over (termios(3), VEOF). Empty where the program has switched it off.
-std::string EndOfInput(BorrowedFd terminal, bool after_line);
+Result<std::string> EndOfInput(BorrowedFd terminal, bool after_line);
 
 }  // namespace palmshed::run

@@ -98,16 +98,20 @@ TEST_F(TerminalTest, SizeHoldsBeforeAndAfterItIsThere) {
 }
 
 TEST_F(TerminalTest, EndOfInputIsWhatTheModesSay) {
-  EXPECT_EQ(EndOfInput(master_.get(), true), "\x04");
-  EXPECT_EQ(EndOfInput(master_.get(), false), "\x04\x04");
+  const auto end_of_input = [this](bool after_line) {
+    return EndOfInput(master_.get(), after_line).value_or("unknown");
+  };
+  EXPECT_EQ(end_of_input(true), "\x04");
+  EXPECT_EQ(end_of_input(false), "\x04\x04");
   termios modes{};
   ASSERT_EQ(::tcgetattr(slave_.get(), &modes), 0);
   modes.c_cc[VEOF] = 'e';
   ASSERT_EQ(::tcsetattr(slave_.get(), TCSANOW, &modes), 0);
-  EXPECT_EQ(EndOfInput(master_.get(), true), "e");
+  EXPECT_EQ(end_of_input(true), "e");
   modes.c_cc[VEOF] = _POSIX_VDISABLE;
   ASSERT_EQ(::tcsetattr(slave_.get(), TCSANOW, &modes), 0);
-  EXPECT_EQ(EndOfInput(master_.get(), false), "");
+  EXPECT_EQ(end_of_input(false), "");
+  EXPECT_FALSE(EndOfInput(child_.get(), false)) << "no terminal has none";
 }
 
 }  // namespace

@@ -79,6 +79,7 @@ struct Program {
   std::string name;
   std::vector<std::string> argv;
   bool says_the_same = true;  ///< Each time.
+  ExecOptions options{};
 };
 
 /// One call's line: "<call> worked" or "<call> error <why>". True when it worked.
@@ -111,18 +112,37 @@ std::string Script(const Surroundings& surroundings) {
          "; ./probe open-for-writing /etc/passwd; echo end";
 }
 
-void RunPrograms(const Life& life, const Surroundings& surroundings, const Progress& progress,
-                 Sandbox& sandbox) {
-  progress.Enter(Phase::kExec);
-  if (!Note(progress, "write", sandbox.WriteFile("probe", surroundings.probe, 0755))) return;
+/// What they say depends on all that they are given.
+std::vector<Program> FedPrograms() {
+  std::string line(kTyped, 'x');
+  line.back() = '\n';
+  return {
+      {.name = "typed",
+       .argv = {"sh", "-c", "read line; echo got $line; exec cat"},
+       .options = {.stdin_bytes = line, .tty = TerminalSize{}}},
+      {.name = "fed", .argv = {"wc", "-c"}, .options = {.stdin_bytes = std::string(kFed, 'x')}}};
+}
+
+std::vector<Program> ProgramsOf(const Life& life, const Surroundings& surroundings) {
+  if (life.feeds) return FedPrograms();
   std::vector<Program> programs{{.name = "script", .argv = {"sh", "-c", Script(surroundings)}},
                                 {.name = "processes", .argv = {"./probe", "processes", "12"}},
                                 {.name = "echo", .argv = {"sh", "-c", "echo x > f; cat f"}}};
   // Whoever samples may be late, and then it has said that it has what it must not have.
-  if (life.limited) programs.push_back({"memory", {"./probe", "touch-and-stay", "96"}, false});
-  for (const Program& program : programs) {
+  if (life.limited) {
+    programs.push_back(
+        {.name = "memory", .argv = {"./probe", "touch-and-stay", "96"}, .says_the_same = false});
+  }
+  return programs;
+}
+
+void RunPrograms(const Life& life, const Surroundings& surroundings, const Progress& progress,
+                 Sandbox& sandbox) {
+  progress.Enter(Phase::kExec);
+  if (!Note(progress, "write", sandbox.WriteFile("probe", surroundings.probe, 0755))) return;
+  for (const Program& program : ProgramsOf(life, surroundings)) {
     progress.Enter(Phase::kExec);
-    const auto run = sandbox.Run(program.argv);
+    const auto run = sandbox.Run(program.argv, program.options);
     if (run) {
       progress.Report("ran " + program.name + " " +
                       (program.says_the_same ? Describe(*run) : DescribeEnd(*run)));

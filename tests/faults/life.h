@@ -20,9 +20,10 @@ struct Life {
   Storage storage = Storage::kDisk;
   bool asks = false;      ///< Runs no program of its own, but asks what the engine is capable of.
   bool filtered = false;  ///< Where an ordinary user is refused namespaces.
+  bool feeds = false;     ///< Runs programs that wait for input, of which one has a terminal.
 
   /// Whether there is anything of its own in a phase.
-  constexpr bool Has(Phase phase) const { return !asks || phase == Phase::kExec; }
+  constexpr bool Has(Phase phase) const { return (!asks && !feeds) || phase == Phase::kExec; }
   /// Whether this process can lead it.
   bool IsPossible() const;
 };
@@ -33,7 +34,13 @@ inline constexpr Life kLives[] = {{.name = "direct"},
                                   {.name = "memory", .storage = Storage::kMemory},
                                   {.name = "loop", .storage = Storage::kLoop},
                                   {.name = "asking", .asks = true},
-                                  {.name = "filtered", .filtered = true}};
+                                  {.name = "filtered", .filtered = true},
+                                  {.name = "feeding", .feeds = true}};
+
+/// How much input the programs of a life that feeds are given: on a terminal, and through a pipe
+/// that does not hold all of it.
+inline constexpr std::size_t kTyped = 2;
+inline constexpr std::size_t kFed = 300'000;
 
 /// How many rounds a life has.
 struct Rounds {

@@ -19,6 +19,7 @@
 namespace palmshed::tests {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
 
@@ -44,6 +45,11 @@ TEST_P(Steps, AreThoseOfEveryProcessAndTheProgramsAreHeld) {
   EXPECT_EQ(Judge(course, {.runs = runs}), "") << ::testing::PrintToString(course.report);
   if (life.asks) {
     EXPECT_THAT(runs, IsSupersetOf({"can networkIsolation", "can osFilesystemIsolation"}));
+    return;
+  }
+  if (life.feeds) {
+    EXPECT_THAT(runs, ElementsAre("ran typed exited stage= exit=0 out=x\r|got x\r| err=",
+                                  "ran fed exited stage= exit=0 out=300000| err="));
     return;
   }
   ASSERT_EQ(runs.size(), life.limited ? 4U : 3U);
