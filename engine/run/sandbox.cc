@@ -1,6 +1,8 @@
 #include "run/sandbox.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <expected>
@@ -20,6 +22,7 @@
 #include "palmshed/events.h"
 #include "palmshed/json.h"
 #include "palmshed/result.h"
+#include "palmshed/units.h"
 #include "plan/plan.h"
 #include "run/execution.h"
 #include "workspace/workspace.h"
@@ -75,6 +78,25 @@ std::vector<std::pair<std::string, std::string>> LimitFields(const Termination& 
   };
   add("limit", termination.limit);
   add("observed", termination.observed);
+  return fields;
+}
+
+/// The limits that hold for an execution, as fields of an event; none for what is not limited.
+std::vector<std::pair<std::string, std::string>> LimitFields(const plan::ExecPlan& plan) {
+  std::vector<std::pair<std::string, std::string>> fields;
+  const auto add = [&](const char* name, auto value) {
+    if (value <= 0) return;
+    std::array<char, 32> digits{};
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+    fields.emplace_back(name, std::string(digits.data(), end));
+  };
+  add("timeoutMs", plan.timeout.count());
+  add("cpuTimeMs", plan.limits.cpu_time.count());
+  add("cpuQuota", plan.limits.cpu_quota);
+  add("memoryBytes", Count(plan.limits.memory));
+  add("pids", plan.limits.pids);
+  add("diskBytes", Count(plan.limits.disk));
+  add("maxOutputBytes", Count(plan.max_output));
   return fields;
 }
 
@@ -139,7 +161,7 @@ Result<std::shared_ptr<ExecutionState>> SandboxState::Start(const ExecRequest& r
                }},
           plan, request.options));
   Event event = MakeEvent("exec.start", id_, execution->id());
-  event.fields.emplace_back("timeoutMs", std::to_string(plan.timeout.count()));
+  event.fields = LimitFields(plan);
   context_.emit(std::move(event));
   const std::lock_guard lock(mu_);
   // One that is settling has been, or is about to be, taken out by OnSettled: never put it in

@@ -21,6 +21,7 @@
 #include "palmshed/json.h"
 #include "palmshed/options.h"
 #include "palmshed/result.h"
+#include "palmshed/units.h"
 #include "plan/plan.h"
 
 namespace palmshed::run {
@@ -52,41 +53,98 @@ class EndingSandbox final : public backends::BackendSandbox {
   const backends::ExecEnd end_;
 };
 
+/// Everything that a sandbox of a plan is capable of.
+plan::Offer FullOffer() {
+  const plan::Offer::Limit kernel{.enforcement = plan::Enforcement::kKernel};
+  return {.backend = "fake",
+          .cpu_time = kernel,
+          .cpu_quota = kernel,
+          .memory = kernel,
+          .pids = kernel,
+          .disk = kernel};
+}
+
 class EventsOfLimits : public ::testing::Test {
  protected:
   using Fields = std::vector<std::pair<std::string, std::string>>;
 
   /// The fields of each resource.enforced event of an execution that ends so.
   std::vector<Fields> EnforcedWhen(backends::ExecEnd end) {
+    return EventsOf("resource.enforced", {.backend = "fake"}, {}, std::move(end));
+  }
+  /// The fields of the exec.start event of an execution with such options.
+  Fields StartedWith(plan::SandboxPlan plan, ExecOptions options) {
+    const auto started = EventsOf("exec.start", std::move(plan), std::move(options), {});
+    EXPECT_EQ(started.size(), 1U);
+    return started.empty() ? Fields{} : started.front();
+  }
+
+ private:
+  /// The fields of each event of that name of one execution.
+  std::vector<Fields> EventsOf(const std::string& name, plan::SandboxPlan plan, ExecOptions options,
+                               backends::ExecEnd end) {
     std::mutex mu;
-    std::vector<Fields> enforced;
+    std::vector<Fields> events;
     const auto sandbox = std::make_shared<SandboxState>(
         "sbx_01", SandboxState::Context{.loop = loop_.get(),
                                         .engine = {},
                                         .emit =
                                             [&](const Event& event) {
                                               const std::lock_guard lock(mu);
-                                              if (event.name != "resource.enforced") return;
+                                              if (event.name != name) return;
                                               EXPECT_EQ(event.sandbox, "sbx_01");
                                               EXPECT_THAT(event.execution,
                                                           ::testing::StartsWith("exec_"));
-                                              enforced.push_back(event.fields);
+                                              events.push_back(event.fields);
                                             },
                                         .abandon = {},
                                         .capabilities = {},
                                         .gone = [](const std::string&) {}});
     end.kind = backends::ExecEnd::Kind::kExited;
-    sandbox->Attach({.plan = {.backend = "fake"},
+    sandbox->Attach({.plan = std::move(plan),
                      .sandbox = std::make_unique<EndingSandbox>(*loop_, std::move(end))});
-    const auto execution = sandbox->Start({.args = {"/x"}});
+    const auto execution = sandbox->Start({.args = {"/x"}, .options = std::move(options)});
     EXPECT_TRUE(execution) << execution.error().message;
     EXPECT_TRUE(execution && (*execution)->WaitSettled(Millis(10'000)));
     const std::lock_guard lock(mu);
-    return enforced;
+    return events;
   }
 
   std::unique_ptr<Loop> loop_ = *Loop::Create();
 };
+
+TEST_F(EventsOfLimits, StartNamesEachThatHolds) {
+  const plan::SandboxPlan plan{.backend = "fake",
+                               .timeout = Millis(9000),
+                               .max_output = Bytes{7},
+                               .ceilings = {.cpu_time = Millis(300),
+                                            .cpu_quota = 1.5,
+                                            .memory = Bytes{100},
+                                            .pids = 8,
+                                            .disk = Bytes{200}},
+                               .offer = FullOffer()};
+  EXPECT_THAT(StartedWith(plan, {}),
+              ElementsAre(Pair("timeoutMs", "9000"), Pair("cpuTimeMs", "300"),
+                          Pair("cpuQuota", "1.5"), Pair("memoryBytes", "100"), Pair("pids", "8"),
+                          Pair("diskBytes", "200"), Pair("maxOutputBytes", "7")));
+  EXPECT_THAT(StartedWith(plan, {.timeout = Millis(50), .cpu_quota = 0.5, .pids = 4}),
+              ElementsAre(Pair("timeoutMs", "50"), Pair("cpuTimeMs", "300"),
+                          Pair("cpuQuota", "0.5"), Pair("memoryBytes", "100"), Pair("pids", "4"),
+                          Pair("diskBytes", "200"), Pair("maxOutputBytes", "7")));
+}
+
+TEST_F(EventsOfLimits, StartNamesNoneThatDoesNotHold) {
+  EXPECT_THAT(StartedWith({.backend = "fake", .max_output = Bytes{7}}, {}),
+              ElementsAre(Pair("maxOutputBytes", "7")));
+  plan::SandboxPlan weaker{.backend = "fake",
+                           .max_output = Bytes{7},
+                           .ceilings = {.memory = Bytes{100}},
+                           .degraded = {"memory"}};
+  EXPECT_THAT(StartedWith(weaker, {}), ElementsAre(Pair("maxOutputBytes", "7")));
+  weaker.offer = FullOffer();
+  EXPECT_THAT(StartedWith(weaker, {}),
+              ElementsAre(Pair("memoryBytes", "100"), Pair("maxOutputBytes", "7")));
+}
 
 TEST_F(EventsOfLimits, EachLimitThatEndsAnExecutionIsOne) {
   const auto hit = [](Cause cause) {

@@ -10,8 +10,10 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "palmshed/palmshed.h"
@@ -25,7 +27,9 @@
 namespace palmshed::tests {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 
 class Crash : public KernelTest {};
 
@@ -275,6 +279,33 @@ TEST_F(Crash, WhatWasCollectedStaysGone) {
     }
     EXPECT_EQ(reaped, expected);
     EXPECT_THAT(TreeOf(root.path()), IsEmpty());
+  }
+}
+
+// A name of ours that is none of ours: what cannot be collected is told each time, and the rest is.
+TEST_F(Crash, WhatCannotBeCollectedIsTold) {
+  const TempDir root;
+  (void)CrashWithSomethingDetached(root, UniqueName());
+  ASSERT_TRUE(Eventually([] { return Descendants().empty(); }, kSoon));
+  const std::string stuck = "sbx_0123456789abcdef";
+  const std::string dead = TreeOf(root.path()).front().substr(0, stuck.size());
+  std::filesystem::create_directory(root.path() + "/" + stuck + ".lock");
+  for (const bool first : {true, false}) {
+    std::map<std::string, std::vector<std::pair<std::string, std::string>>> reaped;
+    {
+      Engine next =
+          Must(Engine::Create({.workspace_root = root.path(), .on_event = [&](const Event& event) {
+                                 if (event.name == "backend.reap") {
+                                   reaped[event.sandbox] = event.fields;
+                                 }
+                               }}));
+      Sandbox sandbox = MakeSandboxIn(next);
+      Must(sandbox.Destroy());
+    }
+    EXPECT_THAT(reaped[stuck], ElementsAre(Pair("error", "EISDIR"), Pair("op", "openat")));
+    EXPECT_EQ(reaped.contains(dead), first);
+    EXPECT_THAT(reaped[dead], IsEmpty());
+    EXPECT_THAT(TreeOf(root.path()), ElementsAre(stuck + ".lock"));
   }
 }
 

@@ -49,14 +49,17 @@ void Note(Collection& collection, const std::string& id, Result<void> removed) {
   if (removed) {
     collection.removed.push_back(id);
   } else {
-    collection.failures.push_back(std::move(removed.error()));
+    collection.failures.push_back({.id = id, .why = std::move(removed.error())});
   }
 }
 
 /// Whoever was killed may have been looking for control groups (LockAlone).
 void CollectLocked(BorrowedFd root, const std::string& id, Collection& collection) {
   auto lock = TakeDeadLock(root, id);
-  if (!lock) return collection.failures.push_back(std::move(lock.error()));
+  if (!lock) {
+    collection.failures.push_back({.id = id, .why = std::move(lock.error())});
+    return;
+  }
   if (!*lock) return;
   if (collection.removed.empty()) kernel::RemoveDeadProbes();
   Note(collection, id, RemoveHome(root, id));

@@ -11,8 +11,12 @@ namespace palmshed::backends::native {
 
 /// What one pass of a collector did.
 struct Collection {
+  struct Failure {
+    std::string id;
+    Error why;
+  };
   std::vector<std::string> removed;  ///< Ids, each sandbox once.
-  std::vector<Error> failures;       ///< One for each that could not be removed.
+  std::vector<Failure> failures;     ///< One for each that could not be removed.
 };
 
 /// Deletes every sandbox in the directory of workspaces whose lock nobody holds, and directories

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstring>
 #include <expected>
 #include <functional>
 #include <memory>
@@ -56,6 +57,7 @@
 #include "kernel/landlock.h"
 #include "palmshed/capabilities.h"
 #include "palmshed/error.h"
+#include "palmshed/events.h"
 #include "palmshed/options.h"
 #include "palmshed/units.h"
 #include "plan/plan.h"
@@ -120,6 +122,12 @@ class NativeBackend final : public Backend {
   /// Shared with the sandboxes.
   const std::shared_ptr<HostLimits> limits_ = std::make_shared<HostLimits>();
 };
+
+/// Its name, e.g. "EBUSY".
+std::string ErrnoOf(const Error& error) {
+  const char* const name = error.sys_errno != 0 ? ::strerrorname_np(error.sys_errno) : nullptr;
+  return name != nullptr ? name : std::string(ToString(error.code));
+}
 
 Kind KindOf(const SandboxOptions& options) {
   return {.private_view = options.os_filesystem_isolation.value_or(true),
@@ -216,11 +224,15 @@ NativeBackend::~NativeBackend() {
 void NativeBackend::Collect() {
   if (collected_.exchange(true) || Faulty("no-collector")) return;
   const auto collected = CollectDead(host_->directories.workspaces.fd.get());
-  if (!collected) return;  // The directory is unreadable; creating a sandbox will say so.
-  for (const std::string& id : collected->removed) {
-    context_.emit(
-        {.name = "backend.reap", .time = std::chrono::system_clock::now(), .sandbox = id});
-  }
+  const auto reaped = [this](const std::string& id, const Error* why) {
+    Event event{.name = "backend.reap", .time = std::chrono::system_clock::now(), .sandbox = id};
+    // Not its message, which may name a file of a program's.
+    if (why != nullptr) event.fields = {{"error", ErrnoOf(*why)}, {"op", why->op}};
+    context_.emit(event);
+  };
+  if (!collected) return reaped({}, &collected.error());
+  for (const std::string& id : collected->removed) reaped(id, nullptr);
+  for (const auto& [id, why] : collected->failures) reaped(id, &why);
 }
 
 Result<Rung> NativeBackend::RungFor(Kind kind) {

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -185,7 +186,9 @@ TEST_F(StateTest, TheCollectorFollowsNoLinks) {
   const auto collection = CollectDead(root_.fd.get());
   ASSERT_TRUE(collection);
   EXPECT_THAT(collection->removed, ElementsAre(kId));
-  EXPECT_EQ(collection->failures.size(), 1U);
+  ASSERT_EQ(collection->failures.size(), 1U);
+  EXPECT_EQ(collection->failures[0].id, "sbx_000000000000000a");
+  EXPECT_EQ(collection->failures[0].why.sys_errno, ELOOP);
   EXPECT_EQ(outside.Read("lock"), "x");
 }
 
