@@ -37,6 +37,7 @@ void Input::Open(UniqueFd pipe, std::string first, bool close_after) {
 
 void Input::OpenTerminal(std::string first, bool close_after) {
   Open({}, std::move(first), close_after);
+  terminal_ = true;
   typed_end_ = true;
 }
 
@@ -73,9 +74,12 @@ Result<bool> Input::WriteSome() {
   while (!queue_.empty()) {
     const auto rest = std::as_bytes(std::span(queue_.front())).subspan(offset_);
     const auto written = sys::Write(pipe_.get(), rest);
-    if (!written && written.error().sys_errno == EAGAIN) return false;
-    if (!written && written.error().sys_errno != EPIPE) return std::unexpected(written.error());
-    if (!written) {  // Nobody reads any more; what is queued has nowhere to go.
+    const int failed = written ? 0 : written.error().sys_errno;
+    if (failed == EAGAIN) return false;
+    // EIO of a terminal: nobody has it open (n_tty_write in the kernel's drivers/tty/n_tty.c).
+    const bool unread = failed == EPIPE || (terminal_ && failed == EIO);
+    if (failed != 0 && !unread) return std::unexpected(written.error());
+    if (unread) {  // What is queued has nowhere to go.
       accepting_ = false;
       queue_.clear();
       break;

@@ -229,6 +229,18 @@ TEST_F(Terminal, ProgramMayCloseItsDescriptorsAndOpenItAgain) {
       ExitedWith(0, "back\r\n"));
 }
 
+TEST_F(Terminal, InputThatNobodyHasReadAtTheEndIsNoFault) {
+  Sandbox sandbox = MakeSandbox();
+  const std::string much(1 << 20, '\n');
+  for (int i = 0; i < 20; ++i) {
+    Execution running =
+        Must(sandbox.StartShell("stty -echo; echo ready; read x; exit 3", Typing()));
+    ASSERT_TRUE(AwaitOutput(running, "ready\r\n"));
+    Type(running, much);
+    EXPECT_THAT(Must(running.Wait()), ExitedWith(3, "ready\r\n"));
+  }
+}
+
 // ---- ends
 
 TEST_F(Terminal, EndsAreTheSameAsWithout) {
