@@ -67,7 +67,7 @@ HAS_ONE_THREAD = r"|ProcessTableTest|DeletedFiles\.ThoseOfAThread"
 
 # UBSan asks by way of a pipe whether an object can be read, and takes one that it cannot ask about for
 # broken.
-TAKES_DESCRIPTORS = r"|TerminalWithoutDescriptors|WhatTheHostHasRunOutOf"
+TAKES_DESCRIPTORS = r"|TerminalWithoutDescriptors|WhatTheHostHasRunOutOf|FewDescriptors"
 
 
 def sanitized(preset: str, excluded: str = MEASURES_ITSELF) -> list[Command]:
