@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cli/commands/run_request.h"
 #include "cli/output/event_log.h"
@@ -68,13 +69,13 @@ class OneShot {
     timings_.Lap("engine");
     if (!engine) return std::unexpected(std::move(engine.error()));
     auto sandbox = engine->CreateSandbox(std::move(request_.sandbox));
-    timings_.Lap("create");
+    timings_.Lap("create", sandbox ? sandbox->timings().create : std::vector<StepTime>());
     if (!sandbox) return std::unexpected(std::move(sandbox.error()));
     Result<ExecResult> result = RunInSandbox(*sandbox);
     const auto destroyed = sandbox->Destroy();
     // The program's own end is known and stays the answer.
     if (!destroyed) Note("cannot remove the sandbox: " + Describe(destroyed.error()));
-    timings_.Lap("destroy");
+    timings_.Lap("destroy", sandbox->timings().destroy);
     return result;
   }
 
@@ -93,7 +94,6 @@ class OneShot {
     std::optional<RawMode> raw;
     if (request_.raw_terminal) raw.emplace();
     auto execution = sandbox.Start(request_.program, std::move(options));
-    timings_.Lap("start");
     if (!execution) return std::unexpected(std::move(execution.error()));
     return Await(*execution);
   }
@@ -104,7 +104,7 @@ class OneShot {
     const auto attended = Attend(execution, signals_, output_, input ? &*input : nullptr,
                                  window_ ? &*window_ : nullptr);
     Result<ExecResult> result = execution.Wait();
-    timings_.Lap("run");
+    timings_.Lap("exec", result ? result->timings : std::vector<StepTime>());
     if (!attended) return std::unexpected(attended.error());
     return result;
   }

@@ -118,7 +118,8 @@ void DeclareOutputOptions(CLI::App& app, RunFlags& flags) {
           "Do not say how the program ended; the exit code does. Failures to run it are still "
           "reported.");
   AddFlag(app, "--timings", flags.timings, kOutput,
-          "Say on standard error how long each step took.");
+          "Say on standard error how long each step took; those of the program are in the result "
+          "document too.");
 }
 
 Surroundings OwnSurroundings() {

@@ -153,6 +153,7 @@ Result<RunRequest> MakeRunRequest(const RunFlags& flags, std::vector<std::string
   request.exec.env = *std::move(env);
   request.exec.work_dir = flags.workdir.value_or("");
   request.exec.stdin_pipe = flags.interactive;
+  request.exec.timings = flags.timings;
   request.sandbox.degraded = SplitNames(flags.degraded);
   request.sandbox.name = flags.name.value_or("");
 

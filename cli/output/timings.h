@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "palmshed/result.h"
+
 namespace palmshed::cli {
 
 /// A stopwatch with laps.
@@ -16,8 +18,10 @@ class Timings {
 
   explicit Timings(Clock::time_point start = Clock::now()) : start_(start), last_(start) {}
 
-  /// Ends a step: it took the time since the end of the one before.
-  void Lap(std::string_view step, Clock::time_point now = Clock::now());
+  /// Ends a step: it took the time since the end of the one before. `parts` are what the engine
+  /// knows of it; the rest is what it took to ask the engine, and to hear its answer.
+  void Lap(std::string_view step, const std::vector<StepTime>& parts = {},
+           Clock::time_point now = Clock::now());
   /// One line for each step, then the total, without line ends.
   std::vector<std::string> Lines() const;
 

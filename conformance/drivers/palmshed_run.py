@@ -65,6 +65,8 @@ def flags(options: Document) -> list[str]:
             words += [word for mount in value for word in ("--volume", _volume(mount))]
         elif name == "osFilesystemIsolation":
             words += ["--osfs", "on" if value else "off"]
+        elif name == "timings":
+            words += ["--timings"] if value else []
         elif name != "stdin":
             raise DriverError("UNSUPPORTED", f"there is no flag for {name}", field=name)
     return words

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/laps.h"
 #include "base/loop.h"
 #include "base/unique_fd.h"
 #include "base/worker.h"
@@ -55,6 +56,7 @@ struct ExecEnd {
   std::optional<Bytes> peak_memory{};
   std::optional<LimitHit> hit{};  ///< Decides, unless the engine had decided otherwise before.
   std::vector<std::pair<std::string, std::int64_t>> evidence{};  ///< Counters of the kernel.
+  Laps laps{false};  ///< From the call of Start until this is told, where the plan wants timings.
 };
 
 /// The child's side of the standard streams; closed by the backend once handed over.
@@ -95,13 +97,14 @@ class BackendSandbox {
   virtual Result<std::vector<UniqueFd>> OpenTcpTables() = 0;
   /// Kills everything and returns when nothing of it can run or be seen. Blocks; not on the loop's
   /// thread. Executions still running end as kLost. Idempotent.
-  virtual Result<void> Destroy() = 0;
+  virtual Result<void> Destroy(Laps& laps) = 0;
 };
 
 /// A sandbox as it was made.
 struct PlannedSandbox {
   plan::SandboxPlan plan;
   std::unique_ptr<BackendSandbox> sandbox;
+  Laps laps{};  ///< Of how it was made.
 };
 
 /// What needs no test, and what there is to be tested.

@@ -58,7 +58,7 @@ Failure LeaveBearer(const Slot& slot) {
 // The request counts as given even when it is refused.
 Failure TakeRequest(Slot* slot, const Message& message) {
   slot->received_ns = NowNs();
-  slot->started_ns = slot->received_ns;
+  slot->prepared_ns = slot->received_ns;
   ExecRequest request{};
   if (message.size >= static_cast<long>(sizeof request)) {
     std::memcpy(&request, slot->message, sizeof request);
@@ -88,7 +88,7 @@ void WaitForProgram(void* shared) {
   if (HasOrders(*slot)) Ring(kOrders);
   if (!failure.failed()) failure = refused;
   if (!failure.failed()) failure = PrepareWorkload(slot);
-  slot->started_ns = NowNs();
+  slot->prepared_ns = NowNs();
   slot->plan.failure = failure;
   if (failure.failed()) ExitGroup(127);
   BecomeWorkloadInChild(&slot->plan);
@@ -263,7 +263,7 @@ int SocketToGiveBack(Slot* slot) {
 bool CarryGiven(Slot* slot, const Failure& failure) {
   InitReply reply{};
   RegisterGiven(slot);
-  reply.stamps[2] = slot->started_ns;
+  reply.stamps[kStampPrepared] = slot->prepared_ns;
   CarryToEnd(slot, failure, &reply);
   // Where something is left running nothing else may be borne.
   if (reply.left_running != 0 || !MayBearAgain(*slot)) {
@@ -308,7 +308,7 @@ void CarryOrphan(Slot* slot) {
   RegisterGiven(slot);
   // Until now the slot seemed to be free, and the main thread may have counted on it to lead.
   NotifyMain(*slot->pool);
-  reply.stamps[2] = slot->started_ns;
+  reply.stamps[kStampPrepared] = slot->prepared_ns;
   ObeyOrders(slot);
   CarryToEnd(slot, kSuccess, &reply);
   CarryDetached(slot, &reply);

@@ -92,7 +92,7 @@ Failure Vfork(Slot* slot) {
 
 Failure Start(Slot* slot, InitReply* reply) {
   Failure failure = PrepareWorkload(slot);
-  reply->stamps[1] = NowNs();
+  reply->stamps[kStampPrepared] = NowNs();
   if (failure.failed()) {
     EndStarting(slot);
   } else {
@@ -142,26 +142,27 @@ bool Detaches(const Slot& slot) {
 
 void FollowToEnd(Slot* slot, InitReply* reply) {
   reply->kind = EndKind::kExited;
-  reply->started_ns = reply->stamps[2];
   WaitForMain(slot);
   struct rusage usage{};
   slot->borne_pid.Store(0);  // The number may be somebody else's as soon as it is reaped.
   Reap(slot->pidfd.Load(), &reply->wait_status, &usage);
   Close(slot->pidfd.Exchange(-1));
   // Of what a bearer bore it is known only now that it did not come to its program.
-  if (slot->plan.failure.failed()) return SayWhyNot(slot->plan.failure, reply);
+  if (slot->plan.failure.failed()) {
+    reply->stamps[kStampExecuted] = NowNs();
+    return SayWhyNot(slot->plan.failure, reply);
+  }
   slot->main_cpu_ns = CpuNs(usage);
   slot->main_max_rss = MaxRssBytes(usage);
   if ((slot->request.flags & kExecWait) != 0) AwaitLeftovers(slot);
-  reply->ended_ns = NowNs();
-  reply->stamps[3] = reply->ended_ns;
+  reply->stamps[kStampReaped] = NowNs();
   if (Detaches(*slot)) {
     reply->left_running = 1;
     SayUsage(*slot, reply);
   } else {
     EndWithAll(slot, reply);
   }
-  reply->stamps[4] = NowNs();
+  reply->stamps[kStampCleared] = NowNs();
 }
 
 }  // namespace
@@ -210,7 +211,7 @@ Failure PrepareWorkload(Slot* slot) {
 void CarryToEnd(Slot* slot, const Failure& failure, InitReply* reply) {
   reply->answer = InitAnswer::kEnded;
   reply->sequence = slot->sequence;
-  reply->stamps[0] = slot->received_ns;
+  reply->stamps[kStampReceived] = slot->received_ns;
   if (failure.failed()) {
     SayWhyNot(failure, reply);
   } else {
@@ -249,7 +250,7 @@ void RunExecution(Slot* slot) {
     return;
   }
   slot->payload.Close();
-  reply.stamps[2] = NowNs();
+  reply.stamps[kStampExecuted] = NowNs();
   CloseFds(slot);
   CarryToEnd(slot, failure, &reply);
   CarryDetached(slot, &reply);

@@ -77,7 +77,7 @@ struct Slot {
   Atomic<bool> born;            ///< Behind `pidfd` is a child that the thread does not know of.
   Atomic<bool> told_of;         ///< What is borne has told the thread of itself.
   Atomic<bool> unborn;          ///< For what was given nothing could be borne.
-  std::uint64_t started_ns;     ///< Written by what is borne.
+  std::uint64_t prepared_ns;    ///< Written by what is borne.
   Atomic<int> bearer;           ///< A pidfd.
   int bearer_pid;               ///< 0: none.
   Atomic<int> borne_pid;        ///< Of what is borne, from before it has its mark; 0: none.
@@ -165,7 +165,7 @@ Failure PrepareWorkload(Slot* slot);
 
 /// execution.cc: from the start of the registered execution to the answer.
 void RunExecution(Slot* slot);
-/// execution.cc: once the program is there, since `reply->stamps[2]`, or could not be: to its end.
+/// execution.cc: once the program is there, or could not be: to its end.
 /// The answer is the caller's.
 void CarryToEnd(Slot* slot, const Failure& failure, InitReply* reply);
 /// execution.cc: where the answer is to say that something was left running, says so, and returns

@@ -34,7 +34,6 @@ namespace {
 
 constexpr std::uint64_t kStuckPauseNs = 10'000'000;
 constexpr std::uint64_t kSpareDelayNs = 5'000'000;
-constexpr int kStampsBeforeServing = 14;
 constexpr std::uint64_t kMarkBase = std::uint64_t{1} << 40;
 
 // Zero at first, so that it takes no room in the program.
@@ -55,8 +54,9 @@ constexpr SetupStep kDirectSteps[] = {HideKeys,       MountPrivateDirectories, E
 constexpr SetupStep kFilteredSteps[] = {JoinKeyring, DropPrivileges, ApplyLandlock, LoadFilter};
 
 // The first two are the start and the configuration.
-static_assert(2 + sizeof kSetupSteps / sizeof *kSetupSteps == kStampsBeforeServing);
-static_assert(sizeof InitReply::stamps == (kStampsBeforeServing + 1) * sizeof(std::uint64_t));
+static_assert(kSetupSteps[kStampViewMade - 2] == SetUpNames);
+static_assert(2 + sizeof kSetupSteps / sizeof *kSetupSteps == kStampServing);
+static_assert(sizeof InitReply::stamps == (kStampServing + 1) * sizeof(std::uint64_t));
 
 std::span<const SetupStep> StepsFor(const InitConfig& config) {
   if ((config.flags & kInitFiltered) != 0) return kFilteredSteps;
@@ -246,7 +246,7 @@ void MainThread::SetUp(const char* direct) {
   const SetupPlan plan = ReadConfig(memory_.message, message);
   *stamp++ = NowNs();
   Confine(plan, stamp);
-  stamp = reply.stamps + kStampsBeforeServing;
+  stamp = reply.stamps + kStampServing;
   const long child_ends = OpenSignalQueue(SIGCHLD);
   MustSucceed(FailureIf(child_ends, Step::kThread));
   child_ends_ = static_cast<int>(child_ends);

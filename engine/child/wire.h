@@ -309,6 +309,18 @@ struct OpenRequest {
   Inside what;
 };
 
+// Ends of steps in InitReply::stamps. kReady, where the others are ends of steps that set it up:
+inline constexpr int kStampConfigured = 1;
+inline constexpr int kStampViewMade = 9;  ///< In a sandbox that a launcher made with namespaces.
+inline constexpr int kStampServing = 14;
+// kEnded. The bearer of an execution does not know when its program was executed, a child that
+// becomes one not when it was prepared.
+inline constexpr int kStampReceived = 0;
+inline constexpr int kStampPrepared = 1;
+inline constexpr int kStampExecuted = 2;  ///< Or failed to be.
+inline constexpr int kStampReaped = 3;    ///< With kExecWait, those that it had left too.
+inline constexpr int kStampCleared = 4;   ///< What it had left is ended, or known.
+
 enum class EndKind : std::uint32_t { kExited = 1, kStartupFailed };
 
 // init -> engine. kOpened carries the descriptor (or step/sys_errno).
@@ -326,9 +338,7 @@ struct InitReply {
                                    ///< main process has left running is gone too.
   std::uint64_t cpu_ns;            ///< User and system time of the execution as far as reaped.
   std::uint64_t max_rss_bytes;     ///< Largest resident set of one process.
-  std::uint64_t started_ns;        ///< CLOCK_MONOTONIC when the program was executed.
-  std::uint64_t ended_ns;          ///< CLOCK_MONOTONIC when it was reaped.
-  std::uint64_t stamps[15];        ///< kReady: CLOCK_MONOTONIC ns at the boundaries of the steps.
+  std::uint64_t stamps[15];        ///< kReady, kEnded: as below; CLOCK_MONOTONIC ns, 0: not known.
 };
 
 static_assert(std::is_trivially_copyable_v<LauncherConfig> && sizeof(LauncherConfig) % 8 == 0);

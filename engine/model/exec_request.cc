@@ -107,6 +107,7 @@ Result<ExecRequest> ParseExecRequest(std::string_view json) {
   in.Keep(ReadStdin(in, request.options));
   in.Keep(ReadTty(in, request.options.tty));
   in.Choice("descendants", request.options.descendants);
+  in.Flag("timings", request.options.timings);
   PALMSHED_TRY_VOID(in.Finish());
   PALMSHED_TRY_VOID(model::Validate(request));
   return request;

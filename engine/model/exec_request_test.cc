@@ -20,7 +20,7 @@ TEST(ParseExecRequest, ReadsEveryField) {
   const Result<ExecRequest> request = ParseExecRequest(R"({
     "args": ["python3", "-c", ""], "timeout": 1, "cpuTimeLimit": 2, "cpuQuota": 1.5,
     "memory": "64m", "pids": 8, "maxOutputBytes": 1024, "workDir": "a/b", "env": {"A": "b"},
-    "stdin": {"text": "in"}, "tty": {"rows": 50}, "descendants": "wait"})");
+    "stdin": {"text": "in"}, "tty": {"rows": 50}, "descendants": "wait", "timings": true})");
   ASSERT_TRUE(request) << request.error().message;
   EXPECT_EQ(request->args, (std::vector<std::string>{"python3", "-c", ""}));
   EXPECT_TRUE(request->command.empty());
@@ -39,6 +39,7 @@ TEST(ParseExecRequest, ReadsEveryField) {
   EXPECT_EQ(options.tty->rows, 50);
   EXPECT_EQ(options.tty->columns, 80);
   EXPECT_EQ(options.descendants, Descendants::kWait);
+  EXPECT_TRUE(options.timings);
 }
 
 TEST(ParseExecRequest, TheShellFormIsUnchanged) {
@@ -85,6 +86,7 @@ TEST(ParseExecRequest, ErrorsNameTheField) {
       {R"({"args": ["a"], "tty": {"cols": 65536}})", "tty.cols"},
       {R"({"args": ["a"], "tty": {"columns": 80}})", "tty.columns"},
       {R"({"args": ["a"], "descendants": "keep"})", "descendants"},
+      {R"({"args": ["a"], "timings": 1})", "timings"},
       {R"({"args": ["a"], "env": {"": "x"}})", "env"},
       {R"({"args": ["a"], "env": {"A=B": "x"}})", "env.A=B"},
       {R"({"args": ["a"], "env": {"A": "\u0000"}})", "env.A"},

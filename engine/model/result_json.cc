@@ -6,14 +6,15 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
+#include "model/metadata.h"
 #include "model/names.h"
 #include "model/print.h"
 #include "palmshed/error.h"
 #include "palmshed/json.h"
 #include "palmshed/options.h"
 #include "palmshed/result.h"
-#include "palmshed/version.h"
 
 namespace palmshed {
 namespace {
@@ -34,6 +35,17 @@ json::object Print(const Termination& termination) {
   return out;
 }
 
+json::array Print(const std::vector<StepTime>& steps) {
+  json::array out;
+  for (const StepTime& step : steps) {
+    json::object one;
+    model::PutText(one, "step", step.step);
+    one["micros"] = step.duration.count();
+    out.emplace_back(std::move(one));
+  }
+  return out;
+}
+
 json::object Print(const ExecMetadata& metadata) {
   json::object out;
   model::PutText(out, "id", metadata.id);
@@ -49,21 +61,8 @@ json::object Print(const ExecMetadata& metadata) {
   model::PutIfKnown(out, "cpuTimeMs", metadata.cpu_time);
   model::PutIfKnown(out, "peakMemoryBytes", metadata.peak_memory);
   model::PutIfKnown(out, "signal", metadata.signal);
+  if (!metadata.timings.empty()) out["timings"] = Print(metadata.timings);
   return out;
-}
-
-ExecMetadata MetadataOf(const ExecResult& result) {
-  return ExecMetadata{.id = result.id,
-                      .backend = result.backend,
-                      .spec_version = kSpecVersion,
-                      .started_at = result.started_at,
-                      .finished_at = result.finished_at,
-                      .duration = result.duration,
-                      .exit_code = result.exit_code,
-                      .timed_out = result.timed_out(),
-                      .cpu_time = result.cpu_time,
-                      .peak_memory = result.peak_memory,
-                      .signal = result.termination.signal};
 }
 
 // The resource whose limit ended the run; empty for every other cause.
@@ -136,7 +135,7 @@ std::string ToJson(const ExecResult& result) {
   PutError(out, result);
   model::PutTexts(out, "weaker", result.weaker);
   if (!result.mounts.empty()) out["mounts"] = Print(result.mounts);
-  out["metadata"] = Print(MetadataOf(result));
+  out["metadata"] = Print(model::MetadataOf(result));
   return json::serialize(out);
 }
 

@@ -216,6 +216,7 @@ Result<ExecPlan> PlanExec(const ExecRequest& request, const SandboxPlan& sandbox
   PALMSHED_TRY_VOID(PlanProgram(request, sandbox, plan));
   PlanStreams(options, plan);
   plan.descendants = options.descendants;
+  plan.timings = options.timings;
   plan.workspace = sandbox.workspace;
   plan.work_dir = options.work_dir.empty() ? sandbox.work_dir : options.work_dir;
   plan.weaker = concessions.TakeWeaker();

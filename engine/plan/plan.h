@@ -120,6 +120,7 @@ struct ExecPlan {
   StdinKind stdin_kind = StdinKind::kNull;
   bool close_stdin = false;  ///< After `stdin_bytes`.
   Descendants descendants = Descendants::kKill;
+  bool timings = false;                    ///< The result says where the time went.
   std::optional<TerminalSize> terminal{};  ///< In place of the three streams.
   Limits limits{};                         ///< What to enforce: without what is conceded or free.
   std::vector<std::string> weaker{};  ///< Of the sandbox, and of what this execution asked for.

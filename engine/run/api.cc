@@ -185,6 +185,7 @@ Result<void> Sandbox::Chmod(std::string_view path, std::uint32_t mode) {
 Result<void> Sandbox::WaitForPort(std::uint16_t port, Millis limit, std::stop_token stop) const {
   return state_->WaitForPort(port, limit, stop);
 }
+SandboxTimings Sandbox::timings() const { return state_->timings(); }
 Result<void> Sandbox::Destroy() { return state_->Destroy(); }
 
 // ---- Engine

@@ -12,6 +12,7 @@
 
 #include "backends/backend.h"
 #include "base/ids.h"
+#include "base/laps.h"
 #include "base/loop.h"
 #include "base/result.h"
 #include "base/worker.h"
@@ -74,11 +75,13 @@ SandboxState::Context EngineState::SandboxContext(const std::string& backend) {
 }
 
 Result<std::shared_ptr<SandboxState>> EngineState::CreateSandbox(const SandboxOptions& options) {
+  Laps laps;
   PALMSHED_TRY_VOID(model::Validate(options));
   PALMSHED_TRY(backends::Backend * backend, FindBackend(options.backend));
   const std::string id = MakeId("sbx_");
   auto sandbox = std::make_shared<SandboxState>(id, SandboxContext(options.backend));
   const std::weak_ptr<SandboxState> weak_sandbox = sandbox;
+  laps.End("backend");
   PALMSHED_TRY(
       backends::PlannedSandbox made,
       backend->Create(
@@ -86,6 +89,8 @@ Result<std::shared_ptr<SandboxState>> EngineState::CreateSandbox(const SandboxOp
           [weak_sandbox] {
             if (const auto lost = weak_sandbox.lock()) lost->OnLost();
           }));
+  laps.Append(made.laps);
+  made.laps = std::move(laps);
   sandbox->Attach(std::move(made));
   {
     const std::lock_guard lock(mu_);

@@ -28,6 +28,7 @@
 #include "base/unique_fd.h"
 #include "base/waiting.h"
 #include "base/worker.h"
+#include "model/metadata.h"
 #include "palmshed/error.h"
 #include "palmshed/options.h"
 #include "palmshed/result.h"
@@ -128,6 +129,7 @@ Result<void> ExecutionState::Launch(const plan::ExecPlan& plan, const ExecOption
   PALMSHED_TRY(backends::Stdio stdio,
                plan.terminal ? OpenTerminal(plan, options) : OpenPipes(plan, options));
   const auto self = shared_from_this();
+  context_.laps.End("open");
   PALMSHED_TRY(
       const std::uint32_t sequence,
       context_.sandbox->Start(plan, std::move(stdio),
@@ -262,6 +264,8 @@ void ExecutionState::OnEnded(const backends::ExecEnd& end) {
   timer_.reset();
   DrainAll();
   CloseAll();
+  context_.laps.Append(end.laps);
+  context_.laps.End("drain");
   Conclude(end);
   if (!deliverer_.joinable()) Settle();
 }
@@ -282,6 +286,8 @@ void ExecutionState::OnDetached(const backends::ExecEnd& end) {
     const std::lock_guard lock(mu_);
     captured_ = {outputs_[0].Snapshot(), outputs_[1].Snapshot()};
   }
+  context_.laps.Append(end.laps);
+  context_.laps.End("drain");
   Conclude(end);
   if (!deliverer_.joinable()) Settle();
 }
@@ -373,6 +379,7 @@ void ExecutionState::Conclude(const backends::ExecEnd& end) {
   }
   auto& evidence = result_.termination.evidence;
   evidence.insert(evidence.end(), end.evidence.begin(), end.evidence.end());
+  context_.laps.End("conclude");
   phase_ = Phase::kConcluded;
   changed_.notify_all();
 }
@@ -385,6 +392,7 @@ void ExecutionState::Settle() {
     // Dropped outside the lock: this may be the last reference to either.
     sandbox = std::move(context_.sandbox);
     settled = std::exchange(context_.settled, nullptr);
+    context_.laps.End("deliver");
   }
   if (settled) settled(result_);
   if (delivers_.exchange(false) && captured_) {
@@ -395,6 +403,8 @@ void ExecutionState::Settle() {
     });
   }
   const std::lock_guard lock(mu_);
+  context_.laps.End("settle");
+  result_.timings = context_.laps.Steps();
   phase_ = Phase::kSettled;
   if (ready_.valid()) SignalReady();
   changed_.notify_all();
@@ -463,19 +473,12 @@ Millis ExecutionState::duration() const {
 
 ExecMetadata ExecutionState::Metadata() const {
   const std::lock_guard lock(mu_);
-  ExecMetadata metadata{.id = id_,
-                        .backend = context_.backend,
-                        .spec_version = kSpecVersion,
-                        .started_at = started_at_,
-                        .duration = phase_ == Phase::kRunning ? Since(started_) : result_.duration};
-  if (phase_ != Phase::kSettled) return metadata;
-  metadata.finished_at = result_.finished_at;
-  metadata.exit_code = result_.exit_code;
-  metadata.timed_out = result_.timed_out();
-  metadata.cpu_time = result_.cpu_time;
-  metadata.peak_memory = result_.peak_memory;
-  metadata.signal = result_.termination.signal;
-  return metadata;
+  if (phase_ == Phase::kSettled) return model::MetadataOf(result_);
+  return {.id = id_,
+          .backend = context_.backend,
+          .spec_version = kSpecVersion,
+          .started_at = started_at_,
+          .duration = phase_ == Phase::kRunning ? Since(started_) : result_.duration};
 }
 
 const Output& ExecutionState::output(Stream stream) const { return outputs_[Index(stream)]; }

@@ -32,6 +32,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "base/laps.h"
 #include "base/loop.h"
 #include "base/unique_fd.h"
 #include "palmshed/error.h"
@@ -53,6 +54,7 @@ struct ExecutionContext {
   std::string backend;
   std::vector<std::string> weaker{};
   std::vector<Mount> mounts{};
+  Laps laps{false};  ///< From the caller's request on.
   /// Runs on the loop's thread, or on the delivering one, once the execution has settled.
   std::function<void(const ExecResult&)> settled{};
   /// Runs on the loop's thread once what it had detached is gone; why, as of a result.

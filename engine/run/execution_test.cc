@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "base/laps.h"
 #include "base/loop.h"
 #include "base/sys.h"
 #include "base/unique_fd.h"
@@ -58,7 +59,7 @@ class FakeSandbox final : public backends::BackendSandbox {
   Result<UniqueFd> OpenWorkspace() override { return UniqueFd(); }
   Result<std::vector<UniqueFd>> OpenTcpTables() override { return std::vector<UniqueFd>(); }
   std::optional<std::uint32_t> FileOwner() const override { return std::nullopt; }
-  Result<void> Destroy() override { return {}; }
+  Result<void> Destroy(Laps&) override { return {}; }
 
   void Print(Stream stream, std::string_view text) {
     const UniqueFd& fd = stream == Stream::kStdout ? stdio_.out : stdio_.err;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "base/laps.h"
 #include "base/result.h"
 #include "model/validate.h"
 #include "palmshed/capabilities.h"
@@ -117,6 +118,13 @@ void SandboxState::Attach(backends::PlannedSandbox made) {
   const std::lock_guard lock(mu_);
   plan_ = std::move(made.plan);
   backend_ = std::move(made.sandbox);
+  made.laps.End("attach");
+  timings_.create = made.laps.Steps();
+}
+
+SandboxTimings SandboxState::timings() const {
+  const std::lock_guard lock(mu_);
+  return timings_;
 }
 
 Result<std::shared_ptr<backends::BackendSandbox>> SandboxState::Live() const {
@@ -137,12 +145,14 @@ Result<Capabilities> SandboxState::GetCapabilities() const {
 }
 
 Result<std::shared_ptr<ExecutionState>> SandboxState::Start(const ExecRequest& request) {
+  Laps laps(request.options.timings);
   // The loop must outlive this call even when another thread is shutting the engine down.
   const auto engine = context_.engine.lock();
   PALMSHED_TRY_VOID(model::Validate(request));
   PALMSHED_TRY(auto backend, Live());
   PALMSHED_TRY(const plan::ExecPlan plan, plan::PlanExec(request, plan_));
   PALMSHED_TRY_VOID(MakeWorkDir(plan.work_dir));
+  laps.End("plan");
   PALMSHED_TRY(
       auto execution,
       ExecutionState::Start(
@@ -151,6 +161,7 @@ Result<std::shared_ptr<ExecutionState>> SandboxState::Start(const ExecRequest& r
            .backend = plan_.backend,
            .weaker = plan.weaker,
            .mounts = plan_.mounts,
+           .laps = std::move(laps),
            .settled =
                [self = shared_from_this()](const ExecResult& result) { self->OnSettled(result); },
            .detached_gone =
@@ -253,13 +264,17 @@ void SandboxState::AwaitExecutions() {
 }
 
 Result<void> SandboxState::Destroy() {
+  Laps laps;
   std::shared_ptr<backends::BackendSandbox> backend;
   if (!BeginDestroy(backend)) return {};
-  const auto destroyed = backend->Destroy();
+  laps.End("begin");
+  const auto destroyed = backend->Destroy(laps);
   AwaitExecutions();
+  laps.End("settle");
   {
     const std::lock_guard lock(mu_);
     backend_.reset();
+    timings_.destroy = laps.Steps();
     destroying_ = false;
     changed_.notify_all();
   }

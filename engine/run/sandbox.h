@@ -51,6 +51,7 @@ class SandboxState : public std::enable_shared_from_this<SandboxState> {
   Result<std::shared_ptr<ExecutionState>> Start(const ExecRequest& request);
   /// The workspace for one file operation.
   Result<workspace::Workspace> OpenWorkspace() const;
+  SandboxTimings timings() const;
   /// As Sandbox::WaitForPort.
   Result<void> WaitForPort(std::uint16_t port, Millis limit, const std::stop_token& stop) const;
   /// Kills at once; the files go in the background.
@@ -77,6 +78,7 @@ class SandboxState : public std::enable_shared_from_this<SandboxState> {
   mutable std::condition_variable changed_;
   std::shared_ptr<backends::BackendSandbox> backend_;  ///< Null once destroyed.
   std::map<std::string, std::shared_ptr<ExecutionState>> running_;
+  SandboxTimings timings_;
   bool destroying_ = false;
   bool lost_ = false;
 };

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "base/laps.h"
 #include "base/loop.h"
 #include "base/unique_fd.h"
 #include "palmshed/error.h"
@@ -46,7 +47,7 @@ class EndingSandbox final : public backends::BackendSandbox {
   Result<UniqueFd> OpenWorkspace() override { return UniqueFd(); }
   Result<std::vector<UniqueFd>> OpenTcpTables() override { return std::vector<UniqueFd>(); }
   std::optional<std::uint32_t> FileOwner() const override { return std::nullopt; }
-  Result<void> Destroy() override { return {}; }
+  Result<void> Destroy(Laps&) override { return {}; }
 
  private:
   Loop& loop_;

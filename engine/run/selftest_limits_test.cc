@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "base/laps.h"
 #include "base/loop.h"
 #include "base/sys.h"
 #include "base/unique_fd.h"
@@ -68,7 +69,7 @@ class ModelSandbox final : public backends::BackendSandbox {
   Result<UniqueFd> OpenWorkspace() override { return sys::Open(workspace_, O_DIRECTORY | O_PATH); }
   Result<std::vector<UniqueFd>> OpenTcpTables() override { return std::vector<UniqueFd>(); }
   std::optional<std::uint32_t> FileOwner() const override { return std::nullopt; }
-  Result<void> Destroy() override { return {}; }
+  Result<void> Destroy(Laps&) override { return {}; }
 
  private:
   static backends::ExecEnd Exit(int code) {

@@ -2,6 +2,7 @@
 """The program's output: untouched, complete, live; ours apart from it. C011."""
 
 import hashlib
+import json
 import os
 import subprocess
 import time
@@ -112,10 +113,25 @@ class OwnWords(ProgramTest):
     def test_timings_name_every_step(self):
         answer = self.run_program("--timings", "--", "true")
         self.assertEqual(answer.returncode, 0)
-        steps = [line.split()[2] for line in answer.stderr.decode().splitlines()]
-        self.assertEqual(
-            steps, ["engine", "create", "copy", "start", "run", "destroy", "cleanup", "total"]
-        )
+        lines = [line.split()[2:] for line in answer.stderr.decode().splitlines()]
+        micros = {step: int(duration) for step, duration, unit in lines}
+        steps = list(dict.fromkeys(step.split(".")[0] for step in micros))
+        self.assertEqual(steps, ["engine", "create", "copy", "exec", "destroy", "cleanup", "total"])
+        parts = ("create.directory", "create.init", "exec.send", "exec.run", "destroy.death")
+        self.assertLessEqual(set(parts), micros.keys())
+        self.assertGreaterEqual(min(micros.values()), 0)
+        total = micros.pop("total")
+        # Each is cut to whole microseconds.
+        self.assertAlmostEqual(sum(micros.values()), total, delta=len(micros))
+
+    def test_timings_are_in_the_document_too(self):
+        for asked in (True, False):
+            flags = ["--timings"] if asked else []
+            path = self.directory / "result.json"
+            answer = self.run_program(*flags, "--json", str(path), "--", "true")
+            self.assertEqual(answer.returncode, 0)
+            document = json.loads(path.read_text())
+            self.assertEqual("timings" in document["metadata"], asked)
 
     def test_events_name_identifiers_and_never_content(self):
         self.environment["SANDBOX_LOG"] = "debug"

@@ -51,7 +51,9 @@ void PrintResults() {
                              .backend = "native",
                              .started_at = kStart,
                              .finished_at = kStart + 1234ms,
-                             .weaker = {"memory", "cpuQuota"}});
+                             .weaker = {"memory", "cpuQuota"},
+                             .timings = {{.step = "plan", .duration = 12us},
+                                         {.step = "exec+run", .duration = 1s}}});
   }
   for (const Status status : {Status::kCancelled, Status::kTimedOut}) {
     PrintDocument("exec-result",

@@ -12,7 +12,7 @@ from support.workspace import Workspace
 _UNDERSTOOD = frozenset(
     {"env", "workDir", "timeout", "network", "maxOutputBytes", "stdin", "name", "labels"}
 )
-_LACKS = ("archive-up", "archive-down")  # What none of these drivers can do.
+_LACKS = ("archive-up", "archive-down", "exec.timings")  # What none of these drivers can do.
 
 
 @dataclass

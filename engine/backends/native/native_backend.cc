@@ -46,6 +46,7 @@
 #include "backends/native/surroundings.h"
 #include "backends/native/view.h"
 #include "base/faults.h"
+#include "base/laps.h"
 #include "base/loop.h"
 #include "base/result.h"
 #include "base/schedule.h"
@@ -95,11 +96,13 @@ class NativeBackend final : public Backend {
   Result<Rung> RungFor(Kind kind);
   Result<const Host*> GetHost();
   Result<PlannedSandbox> CreateDirectly(const std::string& id, const SandboxOptions& options,
-                                        const Planner& planner, const std::function<void()>& lost);
+                                        const Planner& planner, const std::function<void()>& lost,
+                                        Laps& laps);
   Result<DirectInit::Launched> FinishDirectly(const plan::SandboxPlan& plan, const View& view,
                                               const Place& place, DirectInit& init);
   Result<PlannedSandbox> CreateByLauncher(const std::string& id, const SandboxOptions& options,
-                                          const Planner& planner, std::function<void()> lost);
+                                          const Planner& planner, std::function<void()> lost,
+                                          Laps& laps);
   Result<Launched> LaunchPlanned(const Host& host, const Rung& rung, const plan::SandboxPlan& plan,
                                  const Place& place);
   std::optional<SandboxDisk> DiskOf(const plan::SandboxPlan& plan, const Place& place,
@@ -242,6 +245,7 @@ Result<Rung> NativeBackend::RungFor(Kind kind) {
 
 Result<PlannedSandbox> NativeBackend::Create(const std::string& id, const SandboxOptions& options,
                                              const Planner& planner, std::function<void()> lost) {
+  Laps laps;
   // Storage of a fixed size, and what is the host's, is handed to init by a launcher.
   const bool plain = options.storage == Storage::kDisk && options.mounts.empty();
   if (plain && launchers_.TakeFirst(KindOf(options))) {
@@ -251,30 +255,38 @@ Result<PlannedSandbox> NativeBackend::Create(const std::string& id, const Sandbo
       refused = !plan;
       return plan;
     };
-    auto direct = CreateDirectly(id, options, noting, lost);
+    auto direct = CreateDirectly(id, options, noting, lost, laps);
     // What is not to be had from the best offer is not to be had from any.
     if (direct || refused) return direct;
+    laps.End("in_vain");
   }
-  return CreateByLauncher(id, options, planner, std::move(lost));
+  return CreateByLauncher(id, options, planner, std::move(lost), laps);
 }
 
 /// Init starts, and makes its namespaces and its view, while the rest is found out.
 Result<PlannedSandbox> NativeBackend::CreateDirectly(const std::string& id,
                                                      const SandboxOptions& options,
                                                      const Planner& planner,
-                                                     const std::function<void()>& lost) {
+                                                     const std::function<void()>& lost,
+                                                     Laps& laps) {
   const Kind kind = KindOf(options);
   PALMSHED_TRY(const auto init, DirectInit::Begin(*context_.loop, kind));
+  laps.End("clone");
   PALMSHED_TRY(const Host* host, GetHost());
+  laps.End("host");
   PALMSHED_TRY(Place place, TakeUid(*host));
   const DirectInit::Ids ids{.uid = place.owner.value_or(::geteuid()),
                             .gid = place.owner.value_or(::getegid())};
   PALMSHED_TRY_VOID(init->Identify(*host, ids));
+  laps.End("identity");
   PALMSHED_TRY(const View view, ShowDirectly(*host, kind, *init));
+  laps.End("show");
   plan::Offer offer = FullOffer(*host);
   OfferLimits(offer, {}, kind.private_view);
   PALMSHED_TRY(plan::SandboxPlan plan, planner(offer));
+  laps.End("plan");
   PALMSHED_TRY_VOID(MakeHome(*host, id, place));
+  laps.End("directory");
   auto made = FinishDirectly(plan, view, place, *init);
   if (!made) {
     (void)place.home->Remove();
@@ -287,8 +299,9 @@ Result<PlannedSandbox> NativeBackend::CreateDirectly(const std::string& id,
   parts.home = *std::move(place.home);
   parts.owner = place.owner;
   parts.lost = lost;
-  PALMSHED_TRY(auto sandbox, NativeSandbox::Create(std::move(parts)));
-  return PlannedSandbox{.plan = std::move(plan), .sandbox = std::move(sandbox)};
+  PALMSHED_TRY(auto sandbox, NativeSandbox::Create(std::move(parts), laps));
+  return PlannedSandbox{
+      .plan = std::move(plan), .sandbox = std::move(sandbox), .laps = std::move(laps)};
 }
 
 Result<DirectInit::Launched> NativeBackend::FinishDirectly(const plan::SandboxPlan& plan,
@@ -397,15 +410,19 @@ Result<Launched> NativeBackend::LaunchPlanned(const Host& host, const Rung& rung
 Result<PlannedSandbox> NativeBackend::CreateByLauncher(const std::string& id,
                                                        const SandboxOptions& options,
                                                        const Planner& planner,
-                                                       std::function<void()> lost) {
+                                                       std::function<void()> lost, Laps& laps) {
   PALMSHED_TRY(const Host* host, GetHost());
+  laps.End("host");
   plan::Offer offer;
   PALMSHED_TRY(const Rung rung, MakeOffer(id, options, offer));
+  laps.End("launcher");
   PALMSHED_TRY(plan::SandboxPlan plan, planner(offer));
   if (rung.refused) return std::unexpected(*rung.refused);
+  laps.End("plan");
 
   PALMSHED_TRY(Place place, TakeUid(*host));
   PALMSHED_TRY_VOID(MakeHome(*host, id, place));
+  laps.End("directory");
   auto made = LaunchPlanned(*host, rung, plan, place);
   if (!made) {
     (void)place.home->Remove();
@@ -420,9 +437,10 @@ Result<PlannedSandbox> NativeBackend::CreateByLauncher(const std::string& id,
   parts.supervised = rung.filtered;
   parts.owner = place.owner;
   parts.lost = std::move(lost);
-  auto sandbox = NativeSandbox::Create(std::move(parts));
+  auto sandbox = NativeSandbox::Create(std::move(parts), laps);
   if (!sandbox) return std::unexpected(Explained(std::move(sandbox.error()), rung));
-  return PlannedSandbox{.plan = std::move(plan), .sandbox = *std::move(sandbox)};
+  return PlannedSandbox{
+      .plan = std::move(plan), .sandbox = *std::move(sandbox), .laps = std::move(laps)};
 }
 
 Result<Description> NativeBackend::Describe() {

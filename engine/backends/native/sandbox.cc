@@ -20,8 +20,10 @@
 
 #include "backends/backend.h"
 #include "backends/native/exec_message.h"
+#include "backends/native/helper_steps.h"
 #include "backends/native/launcher.h"
 #include "base/bytes.h"
+#include "base/laps.h"
 #include "base/loop.h"
 #include "base/result.h"
 #include "base/sys.h"
@@ -123,17 +125,18 @@ NativeSandbox::NativeSandbox(Parts parts)
   if (parts_.disk) disk_ = MakeDiskLimit(*parts_.disk, [this] { return OpenWorkspace(); });
 }
 
-Result<std::unique_ptr<NativeSandbox>> NativeSandbox::Create(Parts parts) {
+Result<std::unique_ptr<NativeSandbox>> NativeSandbox::Create(Parts parts, Laps& laps) {
   std::unique_ptr<NativeSandbox> sandbox(new NativeSandbox(std::move(parts)));
-  if (auto ready = sandbox->AwaitReady(); !ready) {
-    (void)sandbox->Destroy();  // Nothing half-made stays.
+  if (auto ready = sandbox->AwaitReady(laps); !ready) {
+    (void)sandbox->Destroy(laps);  // Nothing half-made stays.
     return std::unexpected(std::move(ready.error()));
   }
   sandbox->enforcement_.Prepare(sandbox->parts_.ceilings);
+  laps.End("limits");
   return sandbox;
 }
 
-Result<void> NativeSandbox::AwaitReady() {
+Result<void> NativeSandbox::AwaitReady(Laps& laps) {
   child::InitReply reply{};
   auto message =
       sys::ReceiveMessage(parts_.socket.get(), std::as_writable_bytes(std::span(&reply, 1)));
@@ -142,6 +145,7 @@ Result<void> NativeSandbox::AwaitReady() {
     return std::unexpected(
         StepError(ErrorCode::kUnsupported, reply.step, reply.sys_errno, reply.detail));
   }
+  AddInitSteps(reply, laps);
   // Whatever ends this object waits for the loop.
   parts_.loop->Post([this] { Watch(); });
   return {};
@@ -242,13 +246,16 @@ Result<std::uint32_t> NativeSandbox::StartOn(const plan::ExecPlan& plan, const S
     return std::unexpected(IsEnding() ? Dead() : std::move(begun.error()));
   }
   EnforcedExecution limits = *std::move(begun);
+  Laps laps(plan.timings);
+  laps.End("limits");
   ExecOrder order{.armed = limits.child(), .carried = limits.carried()};
   const SharedSocket own = limits.socket();
   {
     const std::lock_guard lock(mu_);
     if (dead_) return std::unexpected(Dead());
     order.sequence = ++sequence_;
-    running_[order.sequence] = {.ended = std::move(ended), .limits = std::move(limits)};
+    running_[order.sequence] = {
+        .ended = std::move(ended), .limits = std::move(limits), .laps = std::move(laps)};
   }
   auto sent = SendExec(own ? own->get() : parts_.socket.get(), order, plan, stdio);
   if (sent) return order.sequence;
@@ -315,7 +322,7 @@ Result<std::vector<UniqueFd>> NativeSandbox::OpenTcpTables() {
   return tables;
 }
 
-Result<void> NativeSandbox::Destroy() {
+Result<void> NativeSandbox::Destroy(Laps& laps) {
   bool idle = false;
   {
     const std::lock_guard lock(mu_);
@@ -324,17 +331,26 @@ Result<void> NativeSandbox::Destroy() {
         running_.empty() && starting_ == 0 && !dead_ && !parts_.supervised && !enforcement_.used();
   }
   Kill();
+  laps.End("kill");
   // With no execution there was nobody but init, which writes no files: they go while it dies.
   Result<void> removed;
-  if (idle) removed = parts_.home->Remove();
+  if (idle) removed = RemoveHome(laps);
   auto dead = AwaitDeath();
+  laps.End("death");
   // However that went: nothing that calls this object back may outlive it.
   parts_.loop->Run([this] { OnDead(); });
   AwaitStarts();
   enforcement_.AwaitIdle();
   if (disk_.source) disk_.source->Close();
-  if (!idle) removed = parts_.home->Remove();
+  laps.End("release");
+  if (!idle) removed = RemoveHome(laps);
   return dead ? removed : dead;
+}
+
+Result<void> NativeSandbox::RemoveHome(Laps& laps) {
+  auto removed = parts_.home->Remove();
+  laps.End("directory");
+  return removed;
 }
 
 /// An execution that has just been sent may be over before its Start returns. Init is dead, so
@@ -400,7 +416,10 @@ void NativeSandbox::OnDetached(const child::InitReply& reply) {
     const std::lock_guard lock(mu_);
     const auto found = running_.find(reply.sequence);
     if (found == running_.end()) return;
+    end.laps = found->second.laps;
+    AddExecSteps(reply, end.laps);
     found->second.limits.AddSoFar(end);
+    end.laps.End("account");
     if (!end.hit && !found->second.limits.killed()) ended = found->second.ended;
   }
   if (!ended) return OnExceeded(reply.sequence);
@@ -412,6 +431,7 @@ void NativeSandbox::OnEnded(const child::InitReply& reply, std::vector<UniqueFd>
   auto node = running_.extract(reply.sequence);
   lock.unlock();
   if (node.empty()) return;
+  AddExecSteps(reply, node.mapped().laps);
   auto& ending = ending_[reply.sequence];
   ending = {.running = std::move(node.mapped()),
             .end = EndOf(reply),
@@ -427,6 +447,8 @@ void NativeSandbox::OnConcluded(std::uint32_t execution) {
   if (node.empty()) return;  // Init died meanwhile.
   auto& [running, end, child_waits] = node.mapped();
   running.limits.Finish(end);
+  end.laps = std::move(running.laps);
+  end.laps.End("account");
   const bool limited = running.limits.limited();
   const bool had_child = running.limits.child() != 0;
   // First: whoever is told may run the next at once.
@@ -561,11 +583,15 @@ void NativeSandbox::OnDead() {
   }
   for (auto& [sequence, ending] : std::exchange(ending_, {})) {
     ending.running.limits.Finish(ending.end);
+    ending.end.laps = std::move(ending.running.laps);
+    ending.end.laps.End("account");
     ending.running.ended(ending.end);
   }
   for (auto& [sequence, execution] : running) {
     ExecEnd end{.kind = ExecEnd::Kind::kLost};
     execution.limits.Finish(end);
+    end.laps = std::move(execution.laps);
+    end.laps.End("lost");
     execution.ended(end);
   }
   for (auto& [sequence, reply] : opening) reply.set_value(std::unexpected(Dead()));

@@ -23,6 +23,7 @@
 #include "backends/native/launcher.h"
 #include "backends/native/limited_sandbox.h"
 #include "backends/native/state.h"
+#include "base/laps.h"
 #include "base/loop.h"
 #include "base/unique_fd.h"
 #include "base/worker.h"
@@ -56,7 +57,7 @@ class NativeSandbox final : public BackendSandbox {
   };
 
   /// Waits until init is ready. The error's `op` names the step that failed.
-  static Result<std::unique_ptr<NativeSandbox>> Create(Parts parts);
+  static Result<std::unique_ptr<NativeSandbox>> Create(Parts parts, Laps& laps);
   ~NativeSandbox() override;
   NativeSandbox(const NativeSandbox&) = delete;
   NativeSandbox& operator=(const NativeSandbox&) = delete;
@@ -69,19 +70,20 @@ class NativeSandbox final : public BackendSandbox {
   Result<std::vector<UniqueFd>> OpenTcpTables() override;
   std::optional<std::uint32_t> FileOwner() const override { return parts_.owner; }
   std::shared_ptr<workspace::DiskAccount> Account() const override { return disk_.account; }
-  Result<void> Destroy() override;
+  Result<void> Destroy(Laps& laps) override;
 
  private:
   using Ended = std::function<void(const ExecEnd&)>;
   struct Running {
     Ended ended;
     EnforcedExecution limits;
+    Laps laps;                                   ///< From the call of Start.
     bool killed = false;                         ///< SIGKILL was sent to its main process or all.
     std::unique_ptr<Loop::Timer> watch_later{};  ///< The loop's thread only.
   };
 
   explicit NativeSandbox(Parts parts);
-  Result<void> AwaitReady();
+  Result<void> AwaitReady(Laps& laps);
   Result<std::uint32_t> StartCounted(const plan::ExecPlan& plan, Stdio stdio, Ended ended);
   Result<void> HandOver(Stdio& stdio) const;
   /// Errors: BACKEND_LOST when init is dead.
@@ -95,6 +97,7 @@ class NativeSandbox final : public BackendSandbox {
   /// Takes the limits up, registers the execution and sends it. ESTALE: its child had died before.
   Result<std::uint32_t> StartOn(const plan::ExecPlan& plan, const Stdio& stdio, Ended& ended);
   Result<void> AwaitDeath();
+  Result<void> RemoveHome(Laps& laps);
   void AwaitStarts();
   // On the loop's thread.
   void Watch();

@@ -113,6 +113,7 @@ struct ExecOptions {
   /// output, and input is typed. UNSUPPORTED without a private file view of the sandbox's own.
   std::optional<TerminalSize> tty{};
   Descendants descendants = Descendants::kKill;  ///< Fate of what it leaves running.
+  bool timings = false;                          ///< ExecResult::timings: where the time went.
   /// Called with every piece of output, in order per stream, on a thread that the execution has for
   /// this alone. Blocking it holds up this execution and no other; calling its Wait() in it is
   /// CONFLICT. The execution ends when everything has been delivered. The bytes are valid during

@@ -67,6 +67,12 @@ struct Captured {
   PALMSHED_EXPORT std::string Text() const;
 };
 
+/// A step of something that took time. Of steps in a row each begins where the one before it ends.
+struct StepTime {
+  std::string step{};                    ///< E.g. "run"; what cannot be told apart: "exec+run".
+  std::chrono::microseconds duration{};  ///< On CLOCK_MONOTONIC.
+};
+
 /// The whole outcome. It exists for every ended execution, limit kills included.
 struct ExecResult {
   std::string id{};                  ///< `exec_...`
@@ -83,6 +89,7 @@ struct ExecResult {
   std::chrono::system_clock::time_point finished_at{};  ///< Wall clock.
   std::vector<std::string> weaker{};  ///< Controls that `degraded` allowed to be weaker.
   std::vector<Mount> mounts{};        ///< What of the host its sandbox shows.
+  std::vector<StepTime> timings{};    ///< From Start to the end, where ExecOptions ask for it.
 
   /// True for kCompleted, which is an exit code of 0.
   bool ok() const { return status == Status::kCompleted; }
@@ -105,6 +112,13 @@ struct ExecMetadata {
   std::optional<Millis> cpu_time{};    ///< Absent when unknown.
   std::optional<Bytes> peak_memory{};  ///< Absent when unknown.
   std::optional<int> signal{};         ///< Signal that ended the program.
+  std::vector<StepTime> timings{};     ///< As of the result.
+};
+
+/// How long the steps of a sandbox's life took that are no execution's.
+struct SandboxTimings {
+  std::vector<StepTime> create{};   ///< From Engine::CreateSandbox to its return.
+  std::vector<StepTime> destroy{};  ///< From Sandbox::Destroy to its return; empty before.
 };
 
 }  // namespace v1

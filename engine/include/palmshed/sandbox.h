@@ -118,6 +118,8 @@ class PALMSHED_EXPORT Sandbox {
   /// host's, or no /proc; OVERLOADED after `limit`; CONFLICT on a stop request, and in a callback;
   /// BACKEND_LOST when the sandbox goes meanwhile; INVALID_OPTIONS for port 0.
   Result<void> WaitForPort(std::uint16_t port, Millis limit, std::stop_token stop = {}) const;
+  /// Where the time of its creation went and, once it is destroyed, that of its end.
+  SandboxTimings timings() const;
   /// Ends everything and removes the files; live executions end as cancelled. Returns when nothing
   /// of the sandbox can run or be seen. Idempotent.
   Result<void> Destroy();
