@@ -431,11 +431,12 @@ void NativeSandbox::OnEnded(const child::InitReply& reply, std::vector<UniqueFd>
   auto node = running_.extract(reply.sequence);
   lock.unlock();
   if (node.empty()) return;
-  AddExecSteps(reply, node.mapped().laps);
   auto& ending = ending_[reply.sequence];
   ending = {.running = std::move(node.mapped()),
             .end = EndOf(reply),
             .child_waits = reply.waits_again != 0};
+  ending.end.laps = std::move(ending.running.laps);
+  AddExecSteps(reply, ending.end.laps);
   if (!fds.empty()) ending.running.limits.SetSocket(SocketIn(std::move(fds.front())));
   // It may be gone when this returns.
   ending.running.limits.Conclude(ending.end.wait_status, *parts_.loop,
@@ -447,7 +448,6 @@ void NativeSandbox::OnConcluded(std::uint32_t execution) {
   if (node.empty()) return;  // Init died meanwhile.
   auto& [running, end, child_waits] = node.mapped();
   running.limits.Finish(end);
-  end.laps = std::move(running.laps);
   end.laps.End("account");
   const bool limited = running.limits.limited();
   const bool had_child = running.limits.child() != 0;
@@ -583,7 +583,6 @@ void NativeSandbox::OnDead() {
   }
   for (auto& [sequence, ending] : std::exchange(ending_, {})) {
     ending.running.limits.Finish(ending.end);
-    ending.end.laps = std::move(ending.running.laps);
     ending.end.laps.End("account");
     ending.running.ended(ending.end);
   }
