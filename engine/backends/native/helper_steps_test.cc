@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -51,7 +53,8 @@ TEST(HelperSteps, AreThoseOfTheStamps) {
   const auto steps = laps.Steps();
   EXPECT_EQ(NamesIn(laps),
             (std::vector<std::string>{"send", "prepare", "exec", "run", "descendants", "report"}));
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(steps.at(i).duration.count(), i + 1);
+  for (std::size_t i = 0; i < 5; ++i)
+    EXPECT_EQ(steps.at(i).duration, std::chrono::microseconds(i + 1));
 }
 
 TEST(HelperSteps, WhatCannotBeToldApartIsOne) {
@@ -68,7 +71,7 @@ TEST(HelperSteps, WhatDidNotTakePlaceIsNone) {
 
 TEST(HelperSteps, OfInitTellTheViewWhereItIsMadeFirst) {
   child::InitReply ready{};
-  for (int i = 0; i <= child::kStampServing; ++i) ready.stamps[i] = 1000U * (i + 1U);
+  for (std::uint64_t i = 0; i <= child::kStampServing; ++i) ready.stamps[i] = 1000U * (i + 1U);
   EXPECT_THAT(InitStepsOf(ready), ElementsAre("init", "view", "confine", "serve", "ready"));
   for (int i = 6; i < child::kStampServing; ++i) ready.stamps[i] = 0;
   EXPECT_THAT(InitStepsOf(ready), ElementsAre("init", "view+confine", "serve", "ready"));
