@@ -2,9 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -73,6 +75,26 @@ TEST_F(Lifecycle, EngineTakesLiveSandboxesWithIt) {
   EXPECT_THAT(sandbox.WriteFile("x", "x"), FailsWith(ErrorCode::kBackendLost));
   EXPECT_FALSE(sandbox.capabilities());
   (void)sandbox.Destroy();  // Whatever it answers, it comes back.
+}
+
+/// What a host program that waits for any child of its own would meet.
+int ErrorOfWaitingForAnyChild() { return ::waitpid(-1, nullptr, WNOHANG | __WALL) < 0 ? errno : 0; }
+
+TEST_F(Lifecycle, HostProgramHasNoChildOnceTheEngineIsGone) {
+  InForkedProcess([] {
+    ASSERT_EQ(ErrorOfWaitingForAnyChild(), ECHILD);
+    const TempDir root;
+    std::optional<Engine> engine = MakeEngine(root);
+    std::vector<Sandbox> sandboxes;
+    for (int i = 0; i < 3; ++i) sandboxes.push_back(MakeSandboxIn(*engine));
+    Must(sandboxes[0].Destroy());
+    EXPECT_THAT(ExecShell(sandboxes[1], "sleep 99 & echo x"), ExitedWith(0, "x\n"));
+    const Execution running = Must(sandboxes[2].Start({"./probe", "stay"}));
+    ASSERT_TRUE(AwaitOutput(running, "ready"));
+    EXPECT_EQ(ErrorOfWaitingForAnyChild(), 0);  // The control.
+    engine.reset();
+    EXPECT_EQ(ErrorOfWaitingForAnyChild(), ECHILD);
+  });
 }
 
 TEST_F(Lifecycle, HandlesOutliveEverything) {

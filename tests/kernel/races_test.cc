@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <barrier>
 #include <cstddef>
 #include <mutex>
 #include <optional>
@@ -17,6 +18,8 @@
 
 #include "palmshed/palmshed.h"
 #include "support/kernel_test.h"
+#include "support/process.h"
+#include "support/residue.h"
 
 namespace palmshed::tests {
 namespace {
@@ -145,6 +148,31 @@ TEST_F(Races, SandboxMayBeDestroyedInTheMiddle) {
     Sandbox sandbox = MakeSandbox();
     Race(sandbox, seed() + 100 * round, true);
     EXPECT_THAT(sandbox.Start({"true"}), FailsWith(ErrorCode::kBackendLost));
+  }
+}
+
+// Whichever comes first: both succeed, and neither returns while there is anything to be seen.
+TEST_F(Races, TwoThreadsMayDestroyOneSandbox) {
+  const std::string name = UniqueName();
+  for (int round = 0; round < 20; ++round) {
+    SCOPED_TRACE(round);
+    Sandbox sandbox = MakeSandbox();
+    AddProbe(sandbox, name);
+    const Execution running = Must(sandbox.Start({"./" + name, "stay"}));
+    ASSERT_TRUE(AwaitOutput(running, "ready"));
+    ASSERT_THAT(FindProcesses(name), ::testing::SizeIs(1));
+    std::barrier both(2);
+    const auto destroy = [&] {
+      both.arrive_and_wait();
+      EXPECT_THAT(sandbox.Destroy(), Succeeds());
+      EXPECT_THAT(FindProcesses(name), ::testing::IsEmpty());
+      EXPECT_THAT(TreeOf(workspaces()), ::testing::IsEmpty());
+    };
+    std::jthread one(destroy), other(destroy);
+    one.join();
+    other.join();
+    EXPECT_EQ(Must(running.Wait()).status, Status::kCancelled);
+    EXPECT_THAT(sandbox.Destroy(), Succeeds());
   }
 }
 
