@@ -51,7 +51,8 @@ int main() {
   Expect(Must(sandbox.RunShell("kill -SEGV $$")).termination.signal == SIGSEGV, "signal");
   ExpectUsable(sandbox, "signal");
 
-  Execution stubborn = Must(sandbox.StartShell("trap '' TERM; sleep 99; sleep 99"));
+  Execution stubborn = Must(sandbox.StartShell("trap '' TERM; echo begun; sleep 99; sleep 99"));
+  (void)Must(stubborn.WaitForOutput(Stream::kStdout, "begun", std::chrono::seconds(20)));
   Must(stubborn.Cancel());
   Expect(Must(stubborn.Wait()).status == Status::kCancelled, "cancel");
   ExpectUsable(sandbox, "cancel");

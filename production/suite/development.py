@@ -69,25 +69,45 @@ def ci_runner(stage: Stage) -> None:
     stage.equal("its log", over.text, "no artifact\njob: memory with 137\n")
 
 
-_SUBMISSIONS = {
-    "accepted": "print(int(input()) * 2)",
-    "wrong answer": "print(int(input()) * 3)",
-    "runtime error": "raise SystemExit(7)",
-    "time limit exceeded": "while True: pass",
-    "memory limit exceeded": "x = bytearray(300 << 20); x[::4096] = x[::4096]; input(); import time; time.sleep(9)",
-}
+# Each of its processes makes more until that is refused; then the first one ends.
+_FORK_BOMB = """\
+import os, signal
+first = os.getpid()
+try:
+    while True: os.fork()
+except OSError:
+    if os.getpid() != first: signal.pause()
+    raise SystemExit(1)
+"""
+_SUBMISSIONS = (
+    ("accepted", "print(int(input()) * 2)"),
+    ("wrong answer", "print(int(input()) * 3)"),
+    ("runtime error", "raise SystemExit(7)"),
+    ("time limit exceeded", "while True: pass"),
+    (
+        "memory limit exceeded",
+        "x = bytearray(300 << 20); x[::4096] = x[::4096]; import signal; signal.pause()",
+    ),
+    ("runtime error", "import os; os.abort()"),
+    ("runtime error", _FORK_BOMB),
+)
+_ENDS = ("a timeout", "too much memory", "too much CPU time", "a fork bomb", "a cancel", "a crash")
 
 
 def code_evaluation(stage: Stage) -> None:
-    """Twenty submissions in a pool of eight, of every kind at once; then twenty more."""
+    """Twenty sandboxes, eight at a time, for submissions of every kind; then eight that are used again."""
     wanted = []
     for number in range(20):
-        verdict = list(_SUBMISSIONS)[number % len(_SUBMISSIONS)]
-        stage.file(f"submissions/s{number:02}.py", _SUBMISSIONS[verdict] + "\n")
+        verdict, program = _SUBMISSIONS[number % len(_SUBMISSIONS)]
+        stage.file(f"submissions/s{number:02}.py", program + "\n")
         wanted.append(f"s{number:02} {verdict}\n")
     words = ("submissions", str(stage.file("input", "21\n")), str(stage.file("expected", "42\n")))
-    for name in ("twenty submissions", "twenty more"):
-        with stage.step(name, 90):
-            ran = stage.run(stage.program("code_evaluator"), *words, "8")
-        stage.equal("the exit code of the judge", ran.status, 0)
-        stage.equal("the verdicts", ran.text, "".join(wanted))
+    with stage.step("twenty submissions", 90):
+        ran = stage.run(stage.program("code_evaluator"), *words, "8")
+    stage.equal("the exit code of the judge", ran.status, 0)
+    stage.equal("the verdicts", ran.text, "".join(wanted))
+    with stage.step("a pool of eight, each used again after every kind of end", 90):
+        ran = stage.run(stage.program("reuse"), "8")
+    stage.equal("what it said of any that were not", ran.err, b"")
+    stage.equal("the exit code of the pool", ran.status, 0)
+    stage.equal("its account", ran.text, "".join(f"8 went on after {end}\n" for end in _ENDS))
