@@ -1,6 +1,7 @@
 """The command line: run, list."""
 
 import argparse
+import math
 import os
 import sys
 import tempfile
@@ -32,6 +33,12 @@ SCENARIOS: dict[str, Callable[[Stage], None]] = {
 }
 
 
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
+    return int(text)
+
+
 def _arguments(words: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="production", description="Scenarios of production use, against an installed package."
@@ -42,8 +49,19 @@ def _arguments(words: list[str]) -> argparse.Namespace:
         "--only", action="append", default=[], metavar="NAME", help="only this; may be repeated"
     )
     parser.add_argument("--full", action="store_true", help="the long figures")
+    parser.add_argument(
+        "--seconds", type=_positive, metavar="S", help="how long the soak goes on; 12, with --full 300"
+    )
+    parser.add_argument(
+        "--iterations", type=_positive, metavar="N", help="after how many rounds the soak ends"
+    )
     parser.add_argument("--verbose", action="store_true", help="show each step with its time")
-    return parser.parse_args(words)
+    arguments = parser.parse_args(words)
+    # With a number of rounds alone, these decide.
+    otherwise = math.inf if arguments.iterations else (300 if arguments.full else 12)
+    arguments.seconds = arguments.seconds or otherwise
+    arguments.iterations = arguments.iterations or sys.maxsize
+    return arguments
 
 
 def _run_one(name: str, arguments: argparse.Namespace, programs: Path) -> list[str]:
@@ -52,7 +70,13 @@ def _run_one(name: str, arguments: argparse.Namespace, programs: Path) -> list[s
     began = time.monotonic()
     with nothing_left() as left, tempfile.TemporaryDirectory(prefix="production-") as work:
         stage = Stage(
-            arguments.prefix.resolve(), programs, Path(work), arguments.full, arguments.verbose
+            prefix=arguments.prefix.resolve(),
+            programs=programs,
+            work=Path(work),
+            full=arguments.full,
+            verbose=arguments.verbose,
+            soak_seconds=arguments.seconds,
+            soak_iterations=arguments.iterations,
         )
         try:
             SCENARIOS[name](stage)

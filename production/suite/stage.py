@@ -1,6 +1,7 @@
 """What a scenario works with: the installed programs, a directory of its own, steps and checks."""
 
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,6 +35,8 @@ class Stage:
     work: Path  # Empty, and removed afterwards.
     full: bool  # The long figures.
     verbose: bool
+    soak_seconds: float = 12  # How long the soak goes on,
+    soak_iterations: int = sys.maxsize  # and after how many rounds it ends before.
     notes: list[str] = field(default_factory=list)  # Figures worth telling.
 
     @property
