@@ -66,7 +66,7 @@ MEASURES_ITSELF = (
 HAS_ONE_THREAD = r"|ProcessTableTest|DeletedFiles\.ThoseOfAThread"
 
 # UBSan asks by way of a pipe whether an object can be read, and takes one that it cannot ask about for
-# broken.
+# broken. And vfork(2) is fork(2) under the thread sanitizer: its child cannot say what it lacked.
 TAKES_DESCRIPTORS = r"|TerminalWithoutDescriptors|WhatTheHostHasRunOutOf|FewDescriptors"
 
 
@@ -254,7 +254,11 @@ SUITES: tuple[Suite, ...] = (
         lambda: sanitized("asan-ubsan", MEASURES_ITSELF + TAKES_DESCRIPTORS),
         by_ctest,
     ),
-    Suite("tsan", lambda: sanitized("tsan", MEASURES_ITSELF + HAS_ONE_THREAD), by_ctest),
+    Suite(
+        "tsan",
+        lambda: sanitized("tsan", MEASURES_ITSELF + HAS_ONE_THREAD + TAKES_DESCRIPTORS),
+        by_ctest,
+    ),
     Suite("release", lambda: configure_and_build("release", targets=RELEASED), one_check),
     Suite("package", lambda: [python("devtool.package", "release")], by_lines, needs="release"),
     Suite("production-parts", lambda: [unittests("production/tests", "production")], by_unittest),

@@ -31,8 +31,8 @@ struct DiskFree {
 /// What was found, and what finding it took.
 struct DiskMeasure {
   workspace::DiskUsage usage;
-  DiskFree free{};  ///< When it began.
-  std::chrono::steady_clock::duration took{};
+  DiskFree free{};                  ///< When it began.
+  std::chrono::nanoseconds took{};  ///< Processor time: waiting for one says nothing of the trees.
 };
 
 /// Any thread; blocks.

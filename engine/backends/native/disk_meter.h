@@ -108,7 +108,7 @@ class DiskMeter final : public workspace::DiskAccount,
     std::uint64_t largest = 0;
     DiskFree free{};
     Clock::time_point at{};
-    Clock::duration took{};
+    std::chrono::nanoseconds took{};
     std::uint64_t version = 0;        ///< It is still so while the meter's is the same.
     workspace::DiskAmount written{};  ///< The meter's `written_` of which all is in `amount`.
   };
