@@ -160,7 +160,7 @@ class OwnTerminal(ProgramTest):
                 self.assertTrue(session.is_restored())
 
     def test_modes_come_back_after_a_limit(self):
-        session = self.ready("exec sleep 100", "--timeout", "300ms")
+        session = self.ready("exec sleep 100", "--timeout", "3s")
         self.assertEqual(session.end(), 124)
         self.assertTrue(session.is_restored())
         self.assertIn(b"\npalmshed: ", session.seen)
