@@ -19,12 +19,12 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "backends/native/await_by_loop.h"
 #include "backends/native/exec_message.h"
 #include "backends/native/helper_steps.h"
 #include "backends/native/launcher.h"
 #include "base/bytes.h"
 #include "base/laps.h"
-#include "base/loop.h"
 #include "base/result.h"
 #include "base/sys.h"
 #include "base/unique_fd.h"
@@ -77,40 +77,6 @@ ExecEnd EndOf(const child::InitReply& reply) {
   end.cpu_time = std::chrono::nanoseconds(reply.cpu_ns);
   if (reply.max_rss_bytes != 0) end.peak_memory = Bytes{reply.max_rss_bytes};
   return end;
-}
-
-/// Where poll(2) fails, as it does in a process that may open no descriptor: the loop has epoll(7).
-Result<void> AwaitReadableByLoop(Loop& loop, BorrowedFd fd) {
-  std::promise<void> readable;
-  std::unique_ptr<Loop::Watch> watch;
-  Result<void> watched;
-  loop.Run([&] {
-    auto made = loop.WatchReadable(fd, [&] {
-      watch.reset();
-      readable.set_value();
-    });
-    if (made) {
-      watch = *std::move(made);
-    } else {
-      watched = std::unexpected(std::move(made.error()));
-    }
-  });
-  if (watched) readable.get_future().wait();
-  return watched;
-}
-
-/// The same for the other end of `socket`. Answers that are still under way go unheard, as those of
-/// the dead do.
-Result<void> AwaitEndByLoop(Loop& loop, BorrowedFd socket) {
-  while (true) {
-    std::byte part{};
-    auto message = sys::ReceiveMessage(socket, std::span(&part, 1), MSG_DONTWAIT);
-    if (message && message->size == 0) return {};
-    // ECONNRESET: said once, when the other end was closed with a message unread.
-    if (message || message.error().sys_errno == ECONNRESET) continue;
-    if (message.error().sys_errno != EAGAIN) return std::unexpected(std::move(message.error()));
-    PALMSHED_TRY_VOID(AwaitReadableByLoop(loop, socket));
-  }
 }
 
 }  // namespace
