@@ -34,8 +34,7 @@ namespace {
 constexpr std::uint64_t kCgroupMagic = 0x27e0eb;
 constexpr std::uint64_t kCgroup2Magic = 0x63677270;
 
-/// Where many more threads than processors want to run, dying takes its time.
-constexpr std::chrono::milliseconds kKilledWithin{10'000};
+constexpr std::chrono::milliseconds kKilledWithin{2000};
 
 int Worth(const CgroupTree* tree) {
   if (tree == nullptr) return 0;

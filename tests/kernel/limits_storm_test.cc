@@ -41,7 +41,7 @@ constexpr int kRunsPerRound = 25;
 SandboxOptions AllLimits() {
   return {.cpu_time_limit = Millis(60'000),
           .memory = 64_MiB,
-          .disk_quota = 4_MiB,
+          .disk_quota = 20_MiB,
           .timeout = Millis(60'000),
           .pids = 32,
           .degraded = {"cpuQuota"}};
