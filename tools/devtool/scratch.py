@@ -3,7 +3,8 @@
 Ext4 without a journal gives no inode away again that was deleted within the last minutes, and looks at each
 of those whenever it makes a file (recently_deleted() in the kernel's fs/ext4/ialloc.c). Tests delete tens of
 thousands of files; after them every new file takes milliseconds, instead of some 30 us, until a bound on
-time that has nothing to do with it is missed. So the run gets an ext4 with a journal, on /tmp and /var/tmp.
+time that has nothing to do with it is missed. So the run gets an ext4 with a journal, on /tmp, /var/tmp and
+/var/lib/palmshed, where root's sandboxes are.
 """
 
 from pathlib import Path
@@ -33,6 +34,10 @@ for place in /tmp /var/tmp; do
       ;;
   esac
 done
+for private in "$top/sandboxes" /var/lib/palmshed; do
+  mkdir --parents --mode 700 "$private"
+done
+mount --bind "$top/sandboxes" /var/lib/palmshed
 mount --rbind "$top/var/tmp" /var/tmp
 mount --rbind "$top/tmp" /tmp
 trap - EXIT

@@ -24,19 +24,23 @@ class ScratchTest(unittest.TestCase):
 
     def test_is_one_of_its_own_with_a_journal(self) -> None:
         said = self.run_within(
-            "stat --format=%d /tmp /var/tmp; find /proc/fs/jbd2 -name 'loop*'; : >/tmp/x; exit 7"
+            "stat --format=%d /tmp /var/tmp /var/lib/palmshed; find /proc/fs/jbd2 -name 'loop*'; : >/tmp/x; exit 7"
         )
         self.assertEqual(said.returncode, 7, said.stderr)
-        devices, journals = said.stdout.split()[:2], said.stdout.split()[2:]
+        devices, journals = said.stdout.split()[:3], said.stdout.split()[3:]
         outside = str(os.stat("/var/tmp").st_dev)
-        self.assertEqual(devices[0], devices[1])
+        self.assertEqual(len(set(devices)), 1, devices)
         self.assertNotEqual(devices[0], outside)
         self.assertTrue(journals, "no journal of a loop device")
 
     def test_nothing_stays(self) -> None:
-        said = self.run_within("touch /tmp/palmshed-scratch-x; grep -q build/scratch /proc/mounts")
-        self.assertEqual((said.returncode, said.stdout), (0, ""), said.stderr)
-        self.assertFalse(os.path.exists("/tmp/palmshed-scratch-x"))
+        said = self.run_within(
+            "touch /tmp/palmshed-scratch-x /var/lib/palmshed/x; stat --format=%a /var/lib/palmshed; "
+            "grep -q build/scratch /proc/mounts"
+        )
+        self.assertEqual((said.returncode, said.stdout), (0, "700\n"), said.stderr)
+        for made in ("/tmp/palmshed-scratch-x", "/var/lib/palmshed/x"):
+            self.assertFalse(os.path.exists(made), made)
         self.assertNotIn(str(self.folder), Path("/proc/mounts").read_text())
         self.assertEqual(os.listdir(self.folder), ["scratch"])
         self.assertEqual(os.listdir(self.folder / "scratch"), [])
