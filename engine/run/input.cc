@@ -19,6 +19,12 @@
 namespace palmshed::run {
 namespace {
 
+/// EPIPE of a pipe. A terminal says EIO when nobody has it open (n_tty_write in the kernel's
+/// drivers/tty/n_tty.c), and then it has hung up, too; else something is wrong with it.
+bool IsUnread(BorrowedFd fd, int failed) {
+  return failed == EPIPE || (failed == EIO && sys::WaitHangup(fd, 0).value_or(false));
+}
+
 std::unexpected<Error> NoPipe() {
   return std::unexpected(Error{.code = ErrorCode::kConflict,
                                .message = "standard input is not an open pipe",
@@ -37,7 +43,6 @@ void Input::Open(UniqueFd pipe, std::string first, bool close_after) {
 
 void Input::OpenTerminal(std::string first, bool close_after) {
   Open({}, std::move(first), close_after);
-  terminal_ = true;
   typed_end_ = true;
 }
 
@@ -76,11 +81,10 @@ Result<bool> Input::WriteSome() {
     const auto written = sys::Write(pipe_.get(), rest);
     const int failed = written ? 0 : written.error().sys_errno;
     if (failed == EAGAIN) return false;
-    // EIO of a terminal: nobody has it open (n_tty_write in the kernel's drivers/tty/n_tty.c).
-    const bool unread = failed == EPIPE || (terminal_ && failed == EIO);
+    const bool unread = failed != 0 && IsUnread(pipe_.get(), failed);
     if (failed != 0 && !unread) return std::unexpected(written.error());
     if (unread) {  // What is queued has nowhere to go.
-      accepting_ = false;
+      accepting_ = typed_end_ = false;
       queue_.clear();
       break;
     }

@@ -52,7 +52,6 @@ class Input {
   std::size_t queued_ = 0;
   bool accepting_ = false;
   bool failed_ = false;
-  bool terminal_ = false;   ///< Nobody reads it any more: EIO, as EPIPE of a pipe.
   bool typed_end_ = false;  ///< The end-of-file character is to be typed.
   char last_ = '\n';        ///< Written last.
 };

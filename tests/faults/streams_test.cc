@@ -40,7 +40,7 @@ class FailingStreams : public RoundsTest {
   /// What its programs say when each such write fails; the control is what they say when none does.
   std::vector<std::string> RunsWithoutWrites(std::size_t size) {
     const auto course = Run(Feeding(), [&](const Call& call, Roles&) {
-      return IsOfPrograms(call, SYS_write) && call.arguments[2] == size ? ENOSPC : 0;
+      return IsOfPrograms(call, SYS_write) && call.arguments[2] == size ? EIO : 0;
     });
     return course ? RunsOf(course->report) : std::vector<std::string>{};
   }
