@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,7 @@ enum class Phase : std::uint8_t {
 };
 
 std::string_view ToString(Phase phase);
+inline void PrintTo(Phase phase, std::ostream* out) { *out << ToString(phase); }
 
 /// A system call that is about to be made.
 struct Call {

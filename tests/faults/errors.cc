@@ -16,6 +16,7 @@ namespace palmshed::tests {
 namespace {
 
 // Newer than the headers of Debian 12.
+constexpr long kFchmodat2 = 452;
 constexpr long kOpenTreeAttr = 467;
 
 /// The counter of an eventfd(2) or timerfd_create(2), which takes and gives that always.
@@ -72,6 +73,7 @@ const std::vector<Entry>& Table() {
       {SYS_sched_setscheduler, "sched_setscheduler", {EPERM}},
       {SYS_personality, "personality", {EPERM}},
       {SYS_umask, "umask", {}},
+      {SYS_sysinfo, "sysinfo", {}},
       {SYS_getgroups, "getgroups", {}},
       {SYS_arch_prctl, "arch_prctl", {}},
       {SYS_rt_sigaction, "rt_sigaction", {}},
@@ -121,6 +123,11 @@ const std::vector<Entry>& Table() {
       {SYS_recvmsg, "recvmsg", {ENOMEM}},
       {SYS_recvfrom, "recvfrom", {ENOMEM}},
       {SYS_setsockopt, "setsockopt", {ENOMEM}},
+      {SYS_connect, "connect", {EADDRNOTAVAIL, ENOBUFS}},
+      {SYS_bind, "bind", {EADDRINUSE, ENOMEM}},
+      {SYS_listen, "listen", {EADDRINUSE}},
+      {SYS_getsockname, "getsockname", {ENOBUFS}},
+      {SYS_shutdown, "shutdown", {}},
       // Files.
       {SYS_read, "read", {EIO, ENOMEM}},
       {SYS_pread64, "pread64", {EIO, ENOMEM}},
@@ -141,6 +148,9 @@ const std::vector<Entry>& Table() {
       {SYS_fchownat, "fchownat", {EPERM, EIO}},
       {SYS_fchmod, "fchmod", {EPERM, EIO}},
       {SYS_fchmodat, "fchmodat", {EPERM, EIO}},
+      {kFchmodat2, "fchmodat2", {ENOSYS, EPERM, EIO}},
+      {SYS_chmod, "chmod", {EPERM, EIO}},
+      {SYS_utimensat, "utimensat", {EPERM, EIO}},
       {SYS_fstat, "fstat", {ENOMEM}},
       {SYS_newfstatat, "newfstatat", {ENOMEM, EACCES}},
       {SYS_statx, "statx", {ENOMEM, EACCES}},
@@ -155,6 +165,7 @@ const std::vector<Entry>& Table() {
       {SYS_getcwd, "getcwd", {ENOMEM}},
       {SYS_chdir, "chdir", {EACCES, ENOMEM}},
       {SYS_fchdir, "fchdir", {EACCES}},
+      {SYS_copy_file_range, "copy_file_range", {EXDEV, ENOSPC, EIO, ENOMEM}},
       {SYS_ftruncate, "ftruncate", {ENOSPC, EIO}},
       {SYS_fallocate, "fallocate", {ENOSPC, EIO}},
       {SYS_lseek, "lseek", {}},
@@ -196,6 +207,8 @@ std::span<const int> ErrorsOf(const Call& call) {
   const Entry* const entry = Find(call.number);
   return entry == nullptr || !CanFail(call) ? std::span<const int>() : entry->errors;
 }
+
+bool IsKnown(long call) { return Find(call) != nullptr; }
 
 std::string NameOf(long call) {
   const Entry* const entry = Find(call);

@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 #include <regex>
+#include <span>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -92,9 +93,12 @@ bool Note(const Progress& progress, std::string_view call, const Result<T>& resu
   return result.has_value();
 }
 
-SandboxOptions OptionsOf(const Life& life) {
+SandboxOptions OptionsOf(const Life& life, const Surroundings& surroundings) {
   if (life.storage != Storage::kDisk) {
     return {.disk_quota = 16_MiB, .timeout = kLongest, .storage = life.storage};
+  }
+  if (life.files) {
+    return {.timeout = kLongest, .mounts = {{.source = surroundings.shown, .target = "/shown"}}};
   }
   if (!life.limited) return {.timeout = kLongest};
   return {.cpu_time_limit = kLongest,
@@ -125,6 +129,12 @@ std::vector<Program> FedPrograms() {
 
 std::vector<Program> ProgramsOf(const Life& life, const Surroundings& surroundings) {
   if (life.feeds) return FedPrograms();
+  if (life.files) {
+    return {
+        {.name = "look",
+         .argv = {"sh", "-c",
+                  "cat /shown/file sent copy/file; (echo >/shown/file) 2>&- || echo read-only"}}};
+  }
   std::vector<Program> programs{{.name = "script", .argv = {"sh", "-c", Script(surroundings)}},
                                 {.name = "processes", .argv = {"./probe", "processes", "12"}},
                                 {.name = "echo", .argv = {"sh", "-c", "echo x > f; cat f"}}};
@@ -136,10 +146,40 @@ std::vector<Program> ProgramsOf(const Life& life, const Surroundings& surroundin
   return programs;
 }
 
+/// Each call of the library that is about files. It stops at the first that fails, since each rests
+/// on those before, and what comes later on all of them. True when none did.
+bool UseFiles(const Surroundings& surroundings, const Progress& progress, Sandbox& sandbox) {
+  progress.Enter(Phase::kExec);
+  const bool made =
+      Note(progress, "make", sandbox.MakeDirectory("tree/deep")) &&
+      Note(progress, "write", sandbox.WriteFile("tree/deep/first", "of the tree")) &&
+      Note(progress, "move", sandbox.Move("tree/deep/first", "tree/file")) &&
+      Note(progress, "chmod", sandbox.Chmod("tree/file", 0640)) &&
+      Note(progress, "send", sandbox.UploadFile(surroundings.shown + "/file", "sent"));
+  if (!made) return false;
+  MemorySink archive;
+  if (!Note(progress, "down", sandbox.DownloadArchive("tree", archive))) return false;
+  MemorySource source(std::as_bytes(std::span(archive.bytes())));
+  if (!Note(progress, "up", sandbox.UploadArchive("copy", source))) return false;
+  const auto read = sandbox.ReadFile("copy/file");
+  const auto names = sandbox.List("copy");
+  const auto facts = sandbox.Stat("copy/file");
+  if (!Note(progress, "read", read) || !Note(progress, "list", names)) return false;
+  if (!Note(progress, "stat", facts) || !Note(progress, "remove", sandbox.Remove("tree", true))) {
+    return false;
+  }
+  std::ostringstream seen;
+  seen << "ran files " << *read << " " << std::oct << facts->mode;
+  for (const DirEntry& entry : *names) seen << " " << entry.name;
+  progress.Report(seen.str());
+  return true;
+}
+
 void RunPrograms(const Life& life, const Surroundings& surroundings, const Progress& progress,
                  Sandbox& sandbox) {
   progress.Enter(Phase::kExec);
   if (!Note(progress, "write", sandbox.WriteFile("probe", surroundings.probe, 0755))) return;
+  if (life.files && !UseFiles(surroundings, progress, sandbox)) return;
   for (const Program& program : ProgramsOf(life, surroundings)) {
     progress.Enter(Phase::kExec);
     const auto run = sandbox.Run(program.argv, program.options);
@@ -199,7 +239,7 @@ void UseSandbox(const Life& life, const Surroundings& surroundings, const Progre
     first.emplace(*std::move(made));
   }
   progress.Enter(Phase::kCreate);
-  auto sandbox = engine.CreateSandbox(OptionsOf(life));
+  auto sandbox = engine.CreateSandbox(OptionsOf(life, surroundings));
   if (!Note(progress, "create", sandbox)) return;
   if (life.asks) {
     AskForCapabilities(progress, engine);
@@ -287,7 +327,7 @@ Rounds RoundsOf(const Life& life, std::size_t usual) {
   constexpr std::size_t kMostSelfTests = 400;
   if (life.asks) return {.usual = 1, .most = kMostSelfTests};
   constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max();
-  if (life.storage != Storage::kDisk) return {.usual = 1, .most = kMost};
+  if (life.storage != Storage::kDisk || life.files) return {.usual = 1, .most = kMost};
   const bool plain = !life.limited && !life.filtered;
   return {.usual = plain ? usual : (usual + 1) / 2, .most = kMost};
 }

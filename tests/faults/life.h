@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,11 +22,14 @@ struct Life {
   bool asks = false;      ///< Runs no program of its own, but asks what the engine is capable of.
   bool filtered = false;  ///< Where an ordinary user is refused namespaces.
   bool feeds = false;     ///< Runs programs that wait for input, of which one has a terminal.
+  bool files = false;     ///< Sees files of the host, and moves trees in and out.
 
   /// Whether there is anything of its own in a phase.
   constexpr bool Has(Phase phase) const { return (!asks && !feeds) || phase == Phase::kExec; }
   /// Whether this process can lead it.
   bool IsPossible() const;
+
+  friend void PrintTo(const Life& life, std::ostream* out) { *out << life.name; }
 };
 
 inline constexpr Life kLives[] = {{.name = "direct"},
@@ -35,7 +39,8 @@ inline constexpr Life kLives[] = {{.name = "direct"},
                                   {.name = "loop", .storage = Storage::kLoop},
                                   {.name = "asking", .asks = true},
                                   {.name = "filtered", .filtered = true},
-                                  {.name = "feeding", .feeds = true}};
+                                  {.name = "feeding", .feeds = true},
+                                  {.name = "files", .launched = true, .files = true}};
 
 /// How much input the programs of a life that feeds are given: on a terminal, and through a pipe
 /// that does not hold all of it.
@@ -59,6 +64,7 @@ struct Surroundings {
   std::string secret;      ///< A file that every user of the host may read.
   std::string port;        ///< Of a TCP server on 127.0.0.1.
   std::string probe;       ///< The content of the probe.
+  std::string shown;       ///< A directory for a sandbox to see, with one file, "file".
 };
 
 /// Lives it, and reports each outcome. With `forks` it leaves a process with copies of all its

@@ -97,7 +97,9 @@ RoundsTest::RoundsTest() : server_(ListenOnLoopback()) {
   surroundings_ = {.workspaces = root_.path(),
                    .secret = outside_.AddFile("secret.txt", "canary"),
                    .port = PortOf(server_),
-                   .probe = Slurp(ProbePath())};
+                   .probe = Slurp(ProbePath()),
+                   .shown = shown_.path()};
+  shown_.AddFile("file", "of the host ");
 }
 
 RoundsTest::~RoundsTest() { ::close(server_); }

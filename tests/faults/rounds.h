@@ -67,6 +67,7 @@ class RoundsTest : public ::testing::Test {
   const Residue before_ = Residue::Snapshot();
   const TempDir root_;
   const TempDir outside_{0755};
+  const TempDir shown_{0755};
   Surroundings surroundings_;
   int server_ = -1;
 };
