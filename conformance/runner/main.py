@@ -60,9 +60,9 @@ def _arguments(words: list[str]) -> argparse.Namespace:
             metavar="DIR",
             help=f"built probes; else ${PROBES_VARIABLE}, else below build/",
         )
-    run.add_argument(
-        "--jobs", type=int, default=min(4, os.cpu_count() or 1), metavar="N", help="cases at once"
-    )
+    # Most cases wait most of the time.
+    usual = min(4, (os.cpu_count() or 1) + 1)
+    run.add_argument("--jobs", type=int, default=usual, metavar="N", help="cases at once")
     # Somebody has held cases and rules to their schemas before: on an emulated processor that takes
     # longer than many a case.
     run.add_argument("--checked", action="store_true", help=argparse.SUPPRESS)

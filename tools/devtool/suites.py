@@ -90,7 +90,7 @@ def unittests(folder: str, top: str = ".") -> Command:
 def conformance(build: str, junit: str, profile: str, driver: str, *options: str) -> Command:
     places = ["--driver", driver, "--probes", f"{build}/conformance/probes", "--junit", junit]
     run = [PYTHON, "conformance/conformance", "run", "--profile", profile]
-    return [*run, *places, "--jobs", str(jobs()), *options]
+    return [*run, *places, *options]
 
 
 def conformance_here(suite: str, profile: str, driver: str, *options: str) -> Command:
