@@ -18,7 +18,7 @@ UNAVAILABLE = 125
 # along, however it ends. A checkout that lies below one of the places stays where it is.
 _SCRIPT = """
 set -e
-image=$1 top=$2 checkout=$3
+image=$1.$$ top=$2 checkout=$3
 shift 3
 trap 'rm --force "$image"; exit 125' EXIT
 truncate --size 16G "$image"
