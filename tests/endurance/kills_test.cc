@@ -10,9 +10,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <filesystem>
 #include <list>
 #include <random>
+#include <sstream>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -28,6 +31,7 @@
 namespace palmshed::tests {
 namespace {
 
+namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 using ::testing::IsEmpty;
 
@@ -160,6 +164,21 @@ TEST_F(KillTest, HostProgramThatHasForkedAtAnyMoment) {
   ExpectCollected();
 }
 
+/// What each thread of what still runs waits for, as the kernel calls it (proc_pid_wchan(5)).
+std::string Waits() {
+  std::ostringstream waits;
+  for (const std::string& process : Descendants()) {
+    waits << "\n  " << process << ":";
+    const std::string tasks = "/proc/" + std::to_string(std::stoi(process)) + "/task";
+    std::error_code gone;
+    for (fs::directory_iterator at(tasks, gone), end; !gone && at != end; at.increment(gone)) {
+      const std::string comm = SlurpIfThere(at->path() / "comm");
+      waits << " " << comm.substr(0, comm.find('\n')) << "=" << SlurpIfThere(at->path() / "wchan");
+    }
+  }
+  return waits.str();
+}
+
 std::vector<pid_t> Helpers() {
   std::vector<pid_t> pids;
   for (const std::string& process : Descendants()) {
@@ -168,14 +187,19 @@ std::vector<pid_t> Helpers() {
   return pids;
 }
 
-/// Unless it has ended, and its number may be somebody else's.
-void KillHelper(pid_t helper) {
+/// Unless it has ended, and its number may be somebody else's. Who it was.
+std::string KillHelper(pid_t helper) {
   const auto descriptor = static_cast<int>(::syscall(SYS_pidfd_open, helper, 0));
-  if (descriptor < 0) return;
+  if (descriptor < 0) return "";
+  std::string killed;
   if (std::ranges::count(Helpers(), helper) == 1) {
+    killed = " " + std::to_string(helper) + " " +
+             SlurpIfThere("/proc/" + std::to_string(helper) + "/cmdline");
+    std::ranges::replace(killed, '\0', '.');
     (void)::syscall(SYS_pidfd_send_signal, descriptor, SIGKILL, nullptr, 0);
   }
   (void)::close(descriptor);
+  return killed;
 }
 
 // C021: launchers, inits and what bears programs. The engine survives, and cleans up by itself.
@@ -196,14 +220,16 @@ TEST_F(KillTest, HelpersAtAnyMoment) {
       self.Tell("ended");
     });
     ASSERT_EQ(host.Hear(), "started");
+    std::string killed;
     for (int kills = 0; kills < 3; ++kills) {
       std::this_thread::sleep_for(Moment());
       const std::vector<pid_t> helpers = Helpers();
-      if (!helpers.empty()) KillHelper(helpers[Below(helpers.size())]);
+      if (!helpers.empty()) killed += KillHelper(helpers[Below(helpers.size())]);
     }
     (void)::kill(host.pid(), SIGUSR1);
-    EXPECT_EQ(host.Hear(), "healthy") << "round " << round << " of seed " << seed_;
-    EXPECT_EQ(host.Hear(), "ended") << "round " << round << " of seed " << seed_;
+    SCOPED_TRACE("killed:" + killed);
+    EXPECT_EQ(host.Hear(), "healthy") << "round " << round << " of seed " << seed_ << Waits();
+    EXPECT_EQ(host.Hear(), "ended") << "round " << round << " of seed " << seed_ << Waits();
     ExpectNothingRuns(round);
     EXPECT_THAT(TreeOf(root_.path()), IsEmpty()) << "round " << round << " of seed " << seed_;
   }
