@@ -276,8 +276,8 @@ Result<bool> WaitChanged(BorrowedFd fd, int timeout_ms) {
   return n > 0;
 }
 
-Result<bool> WaitHangup(BorrowedFd fd, int timeout_ms) {
-  pollfd entry{.fd = fd, .events = 0, .revents = 0};  // POLLHUP comes unasked.
+Result<bool> WaitHangup(BorrowedFd socket, int timeout_ms) {
+  pollfd entry{.fd = socket, .events = 0, .revents = 0};  // POLLHUP comes unasked.
   const int n = NoEintr([&] { return ::poll(&entry, 1, timeout_ms); });
   if (n < 0) return std::unexpected(SysError("poll", errno));
   return n > 0;

@@ -74,8 +74,7 @@ Result<UniqueFd> Eventfd();
 Result<bool> WaitReadable(BorrowedFd fd, int timeout_ms);
 /// As WaitReadable, for a change of a file of the kernel (POLLPRI) since it was last read.
 Result<bool> WaitChanged(BorrowedFd fd, int timeout_ms);
-/// As WaitReadable, for the moment when nobody holds the other end of `fd`, a socket or a terminal,
-/// any more.
-Result<bool> WaitHangup(BorrowedFd fd, int timeout_ms);
+/// As WaitReadable, for the moment when nobody holds the other end of `socket` any more.
+Result<bool> WaitHangup(BorrowedFd socket, int timeout_ms);
 
 }  // namespace palmshed::sys

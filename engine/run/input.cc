@@ -19,12 +19,6 @@
 namespace palmshed::run {
 namespace {
 
-/// EPIPE of a pipe. A terminal says EIO when nobody has it open (n_tty_write in the kernel's
-/// drivers/tty/n_tty.c), and then it has hung up, too; else something is wrong with it.
-bool IsUnread(BorrowedFd fd, int failed) {
-  return failed == EPIPE || (failed == EIO && sys::WaitHangup(fd, 0).value_or(false));
-}
-
 std::unexpected<Error> NoPipe() {
   return std::unexpected(Error{.code = ErrorCode::kConflict,
                                .message = "standard input is not an open pipe",
@@ -81,10 +75,9 @@ Result<bool> Input::WriteSome() {
     const auto written = sys::Write(pipe_.get(), rest);
     const int failed = written ? 0 : written.error().sys_errno;
     if (failed == EAGAIN) return false;
-    const bool unread = failed != 0 && IsUnread(pipe_.get(), failed);
-    if (failed != 0 && !unread) return std::unexpected(written.error());
-    if (unread) {  // What is queued has nowhere to go.
-      accepting_ = typed_end_ = false;
+    if (failed != 0 && failed != EPIPE) return std::unexpected(written.error());
+    if (failed == EPIPE) {  // Nobody reads any more; what is queued has nowhere to go.
+      accepting_ = false;
       queue_.clear();
       break;
     }

@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
-#include <sys/ioctl.h>
 
 #include <array>
 #include <cerrno>
@@ -79,20 +77,6 @@ TEST_F(InputTest, OfAProgramThatReadsNoMoreIsDroppedWithoutAnError) {
   EXPECT_TRUE(Flush());
   EXPECT_FALSE(input_.open());
   EXPECT_EQ(Queue("more").error().code, ErrorCode::kConflict);
-}
-
-TEST_F(InputTest, OfATerminalThatNobodyHasOpenIsDroppedWithoutAnError) {
-  UniqueFd master(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
-  ASSERT_EQ(::unlockpt(master.get()), 0);
-  UniqueFd slave(::ioctl(master.get(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC));
-  ASSERT_TRUE(slave.valid());
-  slave.reset();
-  const std::byte unread[1]{};
-  ASSERT_EQ(sys::Write(master.get(), unread).error().sys_errno, EIO) << "the control";
-  input_.OpenTerminal("unread", false);
-  input_.Connect(NonBlocking(std::move(master)));
-  EXPECT_TRUE(Flush());
-  EXPECT_FALSE(input_.open());
 }
 
 TEST_F(InputTest, ThatCannotBeWrittenIsAnErrorAndHasNoEarlyEnd) {

@@ -267,6 +267,7 @@ TEST_F(Crash, ProcessWithANumberThatWasUsedBeforeIsLeftAlone) {
 TEST_F(Crash, WhatWasCollectedStaysGone) {
   const TempDir root;
   (void)CrashWithSomethingDetached(root, UniqueName());
+  ASSERT_TRUE(Eventually([] { return Descendants().empty(); }, kSoon));
   for (const int expected : {1, 0, 0}) {
     int reaped = 0;
     {

@@ -183,8 +183,9 @@ Result<std::uint32_t> NativeSandbox::Start(const plan::ExecPlan& plan, Stdio std
   auto started = StartCounted(plan, std::move(stdio), std::move(ended));
   const std::lock_guard lock(mu_);
   --starting_;
-  // Under the lock: who waits may end this object next.
-  if (starting_ == 0) none_starting_.notify_all();
+  if (starting_ > 0) return started;
+  gone_.clear();
+  none_starting_.notify_all();  // Under the lock: who waits may end this object next.
   return started;
 }
 
@@ -217,8 +218,15 @@ Result<std::uint32_t> NativeSandbox::StartOn(const plan::ExecPlan& plan, const S
   ExecOrder order{.armed = limits.child(), .carried = limits.carried()};
   const SharedSocket own = limits.socket();
   {
-    const std::lock_guard lock(mu_);
+    std::unique_lock lock(mu_);
     if (dead_) return std::unexpected(Dead());
+    // It was told before there was an execution to tell it of. Its socket is no witness: a process
+    // that init has just made may hold a copy of the other end.
+    if (gone_.contains(order.armed)) {
+      lock.unlock();
+      enforcement_.Abandon(std::move(limits));
+      return std::unexpected(SysError("send", ESTALE));
+    }
     order.sequence = ++sequence_;
     running_[order.sequence] = {
         .ended = std::move(ended), .limits = std::move(limits), .laps = std::move(laps)};
@@ -523,7 +531,10 @@ void NativeSandbox::OnDisarmed(std::uint32_t child) {
     const std::lock_guard lock(mu_);
     const auto given = std::ranges::find_if(
         running_, [&](const auto& running) { return running.second.limits.child() == child; });
-    if (given == running_.end()) return;
+    if (given == running_.end()) {
+      if (starting_ > 0) gone_.insert(child);
+      return;
+    }
     reply.sequence = given->first;
     reply.kind = given->second.killed ? child::EndKind::kExited : child::EndKind::kStartupFailed;
   }

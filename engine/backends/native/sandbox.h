@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -140,6 +141,7 @@ class NativeSandbox final : public BackendSandbox {
   std::condition_variable none_starting_;
   std::uint32_t sequence_ = 0;
   std::map<std::uint32_t, Running> running_;
+  std::set<std::uint32_t> gone_;  ///< Children that died while a Start was under way.
   std::map<std::uint32_t, std::promise<Result<UniqueFd>>> opening_;
 };
 
