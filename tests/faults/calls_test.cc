@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -25,7 +26,9 @@
 namespace palmshed::tests {
 namespace {
 
+using ::testing::Contains;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 using ::testing::ValuesIn;
 
 constexpr Phase kPhases[] = {Phase::kCreate, Phase::kExec, Phase::kDestroy, Phase::kClose};
@@ -102,6 +105,36 @@ TEST_P(FailingCalls, AreClearErrorsOrMakeNoDifference) {
   if (phase == Phase::kCreate) {
     EXPECT_GE(2 * came, chosen.size());
   }
+}
+
+class RefusedDescriptors : public RoundsTest {};
+
+// What processes of a user have on their way is counted together (unix(7)), so others can be what
+// is too much. Which of the launcher's messages has a descriptor is not to be seen: each is refused
+// once.
+TEST_F(RefusedDescriptors, OfALauncherAreAClearErrorAndItServesOn) {
+  const Life& launched = *std::ranges::find(kLives, "launched", &Life::name);
+  PALMSHED_SKIP_UNLESS(WantOf(launched).empty(), WantOf(launched));
+  const auto sends = [](const Call& call) {
+    return call.role == Role::kLauncher && call.phase == Phase::kCreate &&
+           call.number == SYS_sendmsg;
+  };
+  ASSERT_THAT(Recorded(launched).report, Contains("create worked"));
+  std::vector<std::string> created;
+  for (auto refused = std::ranges::count_if(Recorded(launched).calls, sends); refused > 0;) {
+    auto left = refused--;
+    const auto course = Run(launched, [&](const Call& call, Roles&) {
+      return sends(call) && --left == 0 ? ETOOMANYREFS : 0;
+    });
+    ASSERT_TRUE(course);
+    EXPECT_THAT(course->stays, IsEmpty());
+    EXPECT_EQ(Judge(*course, {.runs = RunsOf(Recorded(launched).report)}), "");
+    for (const std::string& line : course->report) {
+      if (line.starts_with("create ")) created.push_back(line);
+    }
+  }
+  EXPECT_THAT(created, Contains(StartsWith("create error OVERLOADED op=")))
+      << ::testing::PrintToString(created);
 }
 
 std::string NameOfTest(const ::testing::TestParamInfo<FailingCalls::ParamType>& info) {

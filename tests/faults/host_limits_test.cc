@@ -108,6 +108,9 @@ class SmallDisk {
                          ::mount("palmshed", where_.c_str(), "tmpfs", 0, "size=2m,mode=0755") == 0;
     if (!mounted) throw std::runtime_error("no small disk");
   }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+  ~SmallDisk() { (void)::umount2(where_.c_str(), MNT_DETACH); }  // Else the directory stays.
   void Fill() const {
     const std::string block(4096, 'x');
     std::ofstream out(where_ + "/fill");

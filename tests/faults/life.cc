@@ -251,8 +251,10 @@ void UseSandbox(const Life& life, const Surroundings& surroundings, const Progre
 }
 
 bool IsClear(const std::string& error) {
-  // A source that nobody may open is a mistake of the caller's, and is named.
-  if (error.starts_with("INVALID_OPTIONS ")) return error.find("mounts[0].source") != error.npos;
+  // A source that may not be opened is a mistake of the caller's, and is named. Nothing else is.
+  if (error.starts_with("INVALID_OPTIONS ")) {
+    return error.find("mounts[0].source") != error.npos && error.ends_with(": Permission denied");
+  }
   constexpr std::array<std::string_view, 6> kCodes{"OVERLOADED",   "UNSUPPORTED", "FS_ERROR",
                                                    "BACKEND_LOST", "UNKNOWN",     "EXEC_FAILED"};
   const std::string code = error.substr(0, error.find(' '));
