@@ -79,7 +79,10 @@ MATCHER_P(EndedBy, cause, "ended by " + std::string(ToString(cause))) {
 MATCHER_P(FailsWith, code, "fails with " + std::string(ToString(code))) {
   return !arg.has_value() && arg.error().code == code;
 }
-MATCHER(Succeeds, "succeeds") { return arg.has_value(); }
+MATCHER(Succeeds, "succeeds") {
+  if (!arg.has_value()) *result_listener << arg.error().op << ": " << arg.error().message;
+  return arg.has_value();
+}
 
 /// Whether this user can have a loop device, by the host alone: whatever the engine says of it.
 bool HasLoopDevices();
