@@ -220,11 +220,12 @@ TEST_F(CgroupLeafTest, ProcessesWithinTheLimitAreNot) {
 
 TEST_F(CgroupLeafTest, QuotaSlowsDownAndTells) {
   PALMSHED_NEEDS(cpu_quota);
-  WaitingChild child([] { return Burn(50); });
+  WaitingChild child([] { return Burn(20); });
   const auto start = std::chrono::steady_clock::now();
-  Start(child, {.cpu_quota = 0.1});
+  Start(child, {.cpu_quota = 0.02});
   EXPECT_TRUE(ExitedWith(child.Wait(), 0));
-  // 10 ms in each period of 100: the fifth period has to begin.
+  // 2 ms in each period of 100, which even a busy machine gives: the tenth period has to begin, and
+  // a tick of 4 ms may be used in advance.
   EXPECT_GE(std::chrono::steady_clock::now() - start, milliseconds(250));
   const GroupUsage usage = Usage();
   EXPECT_TRUE(usage.throttled);

@@ -308,7 +308,7 @@ TEST_F(GroupEnforcerTest, RefusedForksAreEvidenceAndNoEnd) {
 TEST_F(GroupEnforcerTest, QuotaThrottlesAndDoesNotEndIt) {
   PALMSHED_NEEDS(cpu_quota);
   const Outcome outcome =
-      Run({.cpu_time = Millis(1000), .cpu_quota = 0.1}, [] { return Burn(50); });
+      Run({.cpu_time = Millis(1000), .cpu_quota = 0.02}, [] { return Burn(20); });
   EXPECT_TRUE(ExitedWith(outcome.status, 0));
   EXPECT_FALSE(outcome.enforced.hit);
   EXPECT_THAT(outcome.enforced.evidence, Contains(Key("throttled_periods")));
