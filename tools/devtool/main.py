@@ -7,7 +7,7 @@ from devtool import benchmark, scratch, tidy
 from devtool.checkout import BUILD, ROOT, TOOLS, python, run
 from devtool.packages import setup
 from devtool.runner import run_suites
-from devtool.suites import LINTS, LONG, SUITES, api_reference, applicable, configure_and_build
+from devtool.suites import INSTALLED, LINTS, LONG, SUITES, api_reference, applicable, configure_and_build
 from devtool.versions import library_problems, spec_problems, tag_of_head
 
 # Set for what runs with a file system of the tests' own.
@@ -15,8 +15,8 @@ APART = "PALMSHED_TESTS_APART"
 DEMONSTRATION = ("run", "--", "python3", "-c", "print(6 * 7)")
 
 
-def build(preset: str) -> int:
-    for command in configure_and_build(preset):
+def build(preset: str, *targets: str) -> int:
+    for command in configure_and_build(preset, targets=targets):
         status = run(*command)
         if status:
             return status
@@ -25,7 +25,7 @@ def build(preset: str) -> int:
 
 def build_and_run() -> int:
     """From nothing to a program's output out of a sandbox."""
-    status = setup() or build("release")
+    status = setup() or build("release", *INSTALLED)
     if status:
         return status
     command = [str(BUILD / "release/bin/palmshed"), *DEMONSTRATION]

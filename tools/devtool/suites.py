@@ -150,11 +150,11 @@ def endurance_as_user(suite: str) -> Command:
     return python("devtool.ordinary_user", "dev", junit_of(suite), *ENDURANCE, *run)
 
 
-# What is installed, and the benchmarks; that the tests compile so, too, is seen in the long run.
+INSTALLED = ("palmshed", "palmshed_engine", "palmshed_reference_files")
+
+# And the benchmarks; that the tests compile so, too, is seen in the long run.
 RELEASED = (
-    "palmshed",
-    "palmshed_engine",
-    "palmshed_reference_files",
+    *INSTALLED,
     "palmshed_latency",
     "palmshed_measure",
     "palmshed_engine_death",
