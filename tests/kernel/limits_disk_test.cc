@@ -74,8 +74,8 @@ TEST_F(LimitsOfFiles, WritesAtOnceShareTheQuota) {
     }
   }
   // One that is under way may be counted as written and as promised, so that some are refused
-  // early.
-  EXPECT_GE(written, 5);
+  // early: four of them count as eight, and ./probe is one more.
+  EXPECT_GE(written, 4);
   EXPECT_LE(written, 10);
   EXPECT_LE(Used(sandbox), 10U);
 }
