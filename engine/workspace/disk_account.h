@@ -13,6 +13,7 @@ namespace palmshed::workspace {
 struct DiskChange {
   DiskAmount more{};
   DiskAmount less{};
+  bool grows = false;  ///< More may be asked for before it ends: nobody waits for its end.
 };
 
 /// A write that is under way. Going out of scope ends it.
@@ -27,7 +28,8 @@ class DiskTicket {
 class DiskAccount {
  public:
   virtual ~DiskAccount() = default;
-  /// ERR_DISK_QUOTA_EXCEEDED when there is no room for it. `workspace` is its directory.
+  /// ERR_DISK_QUOTA_EXCEEDED when there is no room for it, whatever becomes of the writes that are
+  /// under way. `workspace` is its directory.
   virtual Result<std::unique_ptr<DiskTicket>> Reserve(BorrowedFd workspace,
                                                       const DiskChange& change) = 0;
   /// Something has been removed.

@@ -33,7 +33,7 @@ Result<void> GrowingRoom::Ensure(std::uint64_t bytes) {
 
 Result<void> GrowingRoom::Reserve(const DiskAmount& more) {
   const DiskAmount less = std::exchange(less_, {});
-  auto ticket = account_->Reserve(workspace_, {.more = more, .less = less});
+  auto ticket = account_->Reserve(workspace_, {.more = more, .less = less, .grows = true});
   if (!ticket) {
     less_ = less;
     return std::unexpected(std::move(ticket.error()));

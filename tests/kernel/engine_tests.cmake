@@ -35,8 +35,9 @@ palmshed_precompile(engine_kernel_tests
 add_executable(kernel_test)
 target_link_libraries(kernel_test PRIVATE engine_kernel_tests engine_kernel_support palmshed_engine GTest::gtest_main)
 add_dependencies(kernel_test kernel_probe)
-# Those that want every processor would hold up the others, whose bounds on time are for less.
-set(alone "LimitsStorm*:LimitsLife*:*Flood*")
+# Those that want every processor would hold up the others, whose bounds on time are for less; and the
+# others those that bound how far a program gets before the engine looks.
+set(alone "LimitsStorm*:LimitsLife*:LimitsOfFiles*:*Flood*")
 gtest_discover_tests(kernel_test TEST_PREFIX kernel. TEST_LIST kernel_tests
   TEST_FILTER "-${alone}" DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
 gtest_discover_tests(kernel_test TEST_PREFIX kernel. TEST_LIST kernel_tests_alone

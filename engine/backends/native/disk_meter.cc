@@ -212,8 +212,17 @@ class DiskMeter::Ticket final : public workspace::DiskTicket {
   bool done_ = false;
 };
 
+/// Those of now have ended, or as many others.
+void DiskMeter::AwaitWrites(Lock& lock) {
+  settle_.wait(lock, [this, all = settled_ + static_cast<std::uint64_t>(settling_)] {
+    return settled_ >= all;
+  });
+}
+
 /// While programs run what is known is watched over; else it is exact, or found out. Nothing is
-/// refused by an old number, nor, as far as others let it be known, by one that counts twice.
+/// refused by an old number, nor by one that counts what is under way twice, as written and as
+/// promised: who has asked for all that it needs is waited for. It waits for nobody, and others
+/// are let in only where there is room, so that this ends.
 Result<void> DiskMeter::CheckRoom(Lock& lock, const DiskChange& change) {
   const auto fits = [&] {
     if (Faulty("api-over-quota")) return true;
@@ -225,10 +234,13 @@ Result<void> DiskMeter::CheckRoom(Lock& lock, const DiskChange& change) {
   };
   const bool recent = known_ && running_ > 0 && Clock::now() - known_->at < kRecent;
   if ((IsCurrent() || recent) && fits()) return {};
-  for (int measured = 0; measured < kMostMeasurements; ++measured) {
+  for (int measured = 1;; ++measured) {
     PALMSHED_TRY_VOID(Learn(lock, workspace::kNoBound, CountOnce::kByLinks));
     if (fits()) return {};
-    if (!Unmeasured().Exceeds({})) break;
+    if (Unmeasured().Exceeds({}) && measured < kMostMeasurements) continue;
+    if (settling_ == 0) break;
+    AwaitWrites(lock);
+    measured = 0;
   }
   return std::unexpected(workspace::QuotaExceeded(allowed_.bytes, Used().bytes, change.more));
 }
@@ -241,6 +253,7 @@ Result<std::unique_ptr<workspace::DiskTicket>> DiskMeter::Reserve(BorrowedFd /*w
   AwaitUndone(lock);
   const bool current = IsCurrent();
   ++writing_;
+  settling_ += change.grows ? 0 : 1;
   ++beginnings_;
   ++version_;
   in_flight_.more += change.more;
@@ -252,6 +265,11 @@ Result<std::unique_ptr<workspace::DiskTicket>> DiskMeter::Reserve(BorrowedFd /*w
 void DiskMeter::EndTicket(const DiskChange& change, bool done, bool current) {
   const std::lock_guard lock(mu_);
   --writing_;
+  if (!change.grows) {
+    --settling_;
+    ++settled_;
+    settle_.notify_all();
+  }
   in_flight_.more = in_flight_.more - change.more;
   in_flight_.less = in_flight_.less - change.less;
   const bool alone = current && known_ && known_->version == version_ - 1;

@@ -126,6 +126,7 @@ class DiskMeter final : public workspace::DiskAccount,
   workspace::DiskAmount Used() const;
   workspace::DiskAmount Unmeasured() const;
   Result<void> CheckRoom(Lock& lock, const workspace::DiskChange& change);
+  void AwaitWrites(Lock& lock);
   void EndTicket(const workspace::DiskChange& change, bool done, bool current);
 
   // While it runs, and after (disk_watch.cc).
@@ -159,6 +160,9 @@ class DiskMeter final : public workspace::DiskAccount,
   int failures_ = 0;           ///< Measurements in a row that failed.
   int running_ = 0;
   int writing_ = 0;
+  int settling_ = 0;           ///< Of these, the ones that end without asking for more.
+  std::uint64_t settled_ = 0;  ///< So many of them have ended.
+  std::condition_variable settle_;
   workspace::DiskChange in_flight_{};  ///< Of what is being written.
   workspace::DiskAmount written_{};    ///< By all writes of the API that have been done.
   std::uint64_t beginnings_ = 0;       ///< Of executions and of writes.

@@ -191,7 +191,8 @@ TEST_F(Meter, ATreeThatCannotBeMeasuredEndsWhatRuns) {
 TEST_F(Meter, GrantsTheApiWhatFits) {
   const auto ask = [&](std::uint64_t more, std::uint64_t less) {
     return meter_->Reserve(-1, {.more = workspace::RoomFor(more),
-                                .less = {.bytes = less, .inodes = less == 0 ? 0U : 1U}});
+                                .less = {.bytes = less, .inodes = less == 0 ? 0U : 1U},
+                                .grows = true});
   };
   auto first = ask(3 * kMiB, 0);
   ASSERT_TRUE(first);
@@ -206,6 +207,25 @@ TEST_F(Meter, GrantsTheApiWhatFits) {
   std::filesystem::remove(tree_.At("/workspace/a"));
   meter_->NoteRemoval();
   EXPECT_TRUE(ask(3 * kMiB, 0));
+}
+
+// Written and promised, it counts twice for as long as it is under way.
+TEST_F(Meter, WaitsForWritesThatMayCountTwice) {
+  constexpr std::uint64_t kBytes = 3 * kMiB / 2;  // There is room for two, and not for three.
+  const workspace::DiskChange change{.more = workspace::RoomFor(kBytes)};
+  auto first = meter_->Reserve(-1, change);
+  ASSERT_TRUE(first);
+  Write("a", kBytes);
+  auto second = std::async(std::launch::async, [&] { return meter_->Reserve(-1, change); });
+  EXPECT_EQ(second.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  (*first)->Done();
+  first->reset();
+  auto granted = second.get();
+  ASSERT_TRUE(granted);
+  Write("b", kBytes);
+  (*granted)->Done();
+  granted->reset();
+  EXPECT_FALSE(meter_->Reserve(-1, change));
 }
 
 }  // namespace
