@@ -58,7 +58,8 @@ def ctest(suite: str, directory: str, *options: str) -> Command:
 # whose bound is on how fast our own code is.
 MEASURES_ITSELF = (
     r"_NOT_BUILT|(CgroupLeafTest|CgroupAbove|GroupEnforcerTest|ProcessLimitWithoutGroups|TaskClockTest"
-    r"|MemoryMeterTest|ProcessMemory|SampledEnforcerTest|TenThousandFilesAreQuick|FastWriters|WritesBeside|LimitsStorm)"
+    r"|MemoryMeterTest|ProcessMemory|SampledEnforcerTest|TenThousandFilesAreQuick|FastWriters|StayWithinTheQuota"
+    r"|LimitsStorm)"
 )
 
 # A process of one thread has two under the thread sanitizer, and then can neither make itself the
