@@ -223,9 +223,10 @@ def _finish(arguments: argparse.Namespace, run: report.Run) -> int:
         print(f"FAIL {problem}")
     _print_skips(run.outcomes.values())
     counts = run.counts()
-    failed = counts["failed"] + counts["error"] + counts["interrupted"] + len(run.problems)
+    failed = counts["failed"] + counts["error"] + len(run.problems)
+    cut = f", {counts['interrupted']} interrupted or not begun" if run.interrupted else ""
     print(f"verdict: {run.verdict()} ({run.seconds:.1f} s)")
-    print(f"{counts['passed']} passed, {failed} failed, {counts['skipped']} skipped")
+    print(f"{counts['passed']} passed, {failed} failed, {counts['skipped']} skipped{cut}")
     if run.interrupted:
         return INTERRUPTED
     return FAILED if run.failed() else PASSED

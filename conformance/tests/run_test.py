@@ -171,6 +171,7 @@ class Runs(unittest.TestCase):
         self.assertLess(time.monotonic() - began, 8)
         self.assertEqual(process.returncode, 130, said)
         self.assertNotIn("Traceback", said)
+        self.assertIn("0 passed, 0 failed, 0 skipped, 2 interrupted or not begun", said)
         self.assertEqual(json.loads(report.read_text())["counts"]["interrupted"], 2)
         self.assert_nothing_runs()
 
