@@ -161,6 +161,20 @@ TEST_F(Files, RenameAndLinkWorkAcrossDirectories) {
   EXPECT_EQ(Exec(sandbox, {"./probe", "link", "/etc/passwd", "p"}).exit_code, kRefused);
 }
 
+// C086: packs are linked and renamed into their place, and what they hold is removed elsewhere.
+TEST_F(Files, GitCollectsGarbage) {
+  PALMSHED_SKIP_UNLESS(OnPath("git"), "no git on this host");
+  Sandbox sandbox = MakeSandbox();
+  EXPECT_THAT(
+      ExecShell(sandbox,
+                "git init -q r && cd r && git config user.name a && "
+                "git config user.email a@b.test && "
+                "for i in 1 2 3; do echo $i > f; git add f; git commit -qm $i; done && "
+                "git branch -q old HEAD~1 && git gc -q --prune=now && "
+                "git fsck --no-progress && git count-objects -v | grep -E '^(count|packs):'"),
+      ExitedWith(0, "count: 0\npacks: 1\n"));
+}
+
 // C085
 TEST_F(Files, GitWorksInAnUploadedRepository) {
   PALMSHED_SKIP_UNLESS(OnPath("git"), "no git on this host");

@@ -49,7 +49,10 @@ const Project kProjects[] = {
       {"greet/index.js", "exports.hello = name => 'hello, ' + name;\n"},
       {"app/package.json", "{\"name\": \"app\", \"version\": \"1.0.0\"}"},
       {"app/main.js", "console.log(require('greet').hello('sandbox'));\n"}},
-     "cd app && npm install --offline --no-audit --no-fund ../greet >log 2>&1 && node main.js"},
+     // C086: a packed module is unpacked beside its place and renamed into it.
+     "(cd greet && npm pack --offline) >log 2>&1 && cd app && "
+     "npm install --offline --no-audit --no-fund ../greet/greet-1.0.0.tgz >>../log 2>&1 && "
+     "test ! -L node_modules/greet && node main.js"},
     {"C",
      {"gcc"},
      {{"greet/greet.h", "#include <stdio.h>\nvoid hello(const char *name);\n"},
