@@ -21,6 +21,7 @@
 #include "palmshed/error.h"
 #include "palmshed/units.h"
 #include "workspace/disk_account.h"
+#include "workspace/growing_room.h"
 
 namespace palmshed::backends::native {
 namespace {
@@ -226,6 +227,18 @@ TEST_F(Meter, WaitsForWritesThatMayCountTwice) {
   (*granted)->Done();
   granted->reset();
   EXPECT_FALSE(meter_->Reserve(-1, change));
+}
+
+// Of two archives that are being unpacked neither has room for more: one that waited for the end of
+// the other, or of its own first part, would wait for ever.
+TEST_F(Meter, RefusesWhatGrowsWithoutWaitingForItsLike) {
+  workspace::GrowingRoom one(meter_.get(), -1, {});
+  workspace::GrowingRoom other(meter_.get(), -1, {});
+  ASSERT_TRUE(one.Ensure(3 * kMiB / 2));
+  ASSERT_TRUE(other.Ensure(3 * kMiB / 2));
+  const Result<void> refused = one.Ensure(3 * kMiB);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kDiskQuotaExceeded);
 }
 
 }  // namespace
