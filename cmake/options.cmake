@@ -14,6 +14,10 @@ if(PALMSHED_SANITIZE)
     # The sanitizer does not see fences; Asio's handlers are ordered by its locks without them.
     target_compile_definitions(palmshed_options INTERFACE BOOST_ASIO_DISABLE_FENCED_BLOCK)
   endif()
+  if(PALMSHED_FUZZ)
+    target_compile_options(palmshed_options INTERFACE -fsanitize=fuzzer-no-link)
+    target_link_options(palmshed_options INTERFACE -fsanitize=fuzzer-no-link)
+  endif()
 elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
   # The compiler hardening guide of the OpenSSF, as far as g++ 12 knows it.
   target_compile_options(palmshed_options INTERFACE

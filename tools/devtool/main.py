@@ -3,7 +3,7 @@
 import argparse
 import os
 
-from devtool import benchmark, scratch, tidy
+from devtool import benchmark, fuzz, scratch, tidy
 from devtool.checkout import BUILD, ROOT, TOOLS, python, run
 from devtool.packages import setup
 from devtool.runner import run_suites
@@ -120,6 +120,8 @@ def parser() -> argparse.ArgumentParser:
     tidy.add_arguments(tidies)
     benchmarks = verbs.add_parser("benchmark", help="measure, and write a page about it")
     benchmark.add_arguments(benchmarks)
+    fuzzes = verbs.add_parser("fuzz", help="run the fuzzers")
+    fuzz.add_arguments(fuzzes)
     verbs.add_parser("docs", help="write the API reference")
     return top
 
@@ -147,4 +149,6 @@ def main(arguments: list[str]) -> int:
         return tidy.tidy(options)
     if options.verb == "benchmark":
         return benchmark.benchmark(options)
+    if options.verb == "fuzz":
+        return fuzz.fuzz(options.fuzzer, options.seconds)
     return docs()

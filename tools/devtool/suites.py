@@ -255,6 +255,7 @@ SUITES: tuple[Suite, ...] = (
         lambda: sanitized("asan-ubsan", MEASURES_ITSELF + TAKES_DESCRIPTORS),
         by_ctest,
     ),
+    Suite("fuzz", lambda: [python("devtool.fuzz", "--seconds", "20")], by_lines, needs="asan-ubsan"),
     Suite(
         "tsan",
         lambda: sanitized("tsan", MEASURES_ITSELF + HAS_ONE_THREAD + TAKES_DESCRIPTORS),
@@ -320,6 +321,7 @@ LONG: tuple[Suite, ...] = (
     ),
     Suite("release", lambda: configure_and_build("release"), one_check),
     Suite("production-full", lambda: [production("--full")], by_lines, needs="release"),
+    Suite("fuzz-long", lambda: [python("devtool.fuzz", "--seconds", "600")], by_lines, longest_s=60 * 60),
     Suite("tidy-all", lambda: [python("devtool.tidy", "--all")], one_check, needs="build"),
 )
 
