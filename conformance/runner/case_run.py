@@ -33,6 +33,7 @@ class Setting:
     throwaway: bool  # This machine may be harmed.
     place: Path = PLACE  # Where the directories of cases are made.
     runtime: Path | None = None  # What implementations may share between cases, such as a cache.
+    patience: int = 1  # How many times as long as usual a case may take.
 
 
 @dataclass
@@ -111,7 +112,7 @@ def run_case(case: Case, setting: Setting) -> Outcome:
         return Outcome(case.id, Status.ERROR, (failure,))
     run = _Run(case, setting, prepared)
     try:
-        _go_through(run, began + case.timeout_s)
+        _go_through(run, began + case.timeout_s * setting.patience)
         return _outcome(run, time.monotonic() - began)
     finally:
         _clean_up(run)

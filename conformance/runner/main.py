@@ -35,6 +35,13 @@ PASSED, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
 PROBES_VARIABLE = "PALMSHED_CONFORMANCE_PROBES"
 
 
+def _times(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number
+
+
 def _arguments(words: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="conformance", description="The conformance kit of the specification."
@@ -59,6 +66,14 @@ def _arguments(words: list[str]) -> argparse.Namespace:
             type=Path,
             metavar="DIR",
             help=f"built probes; else ${PROBES_VARIABLE}, else below build/",
+        )
+        verb.add_argument(
+            "--patience",
+            type=_times,
+            default=1,
+            metavar="N",
+            help="wait N times as long for answers, as on an emulated processor; "
+            "no bound on what is seen moves",
         )
     # Most cases wait most of the time.
     usual = min(4, (os.cpu_count() or 1) + 1)
@@ -162,7 +177,9 @@ def _begin(arguments: argparse.Namespace) -> _Begun:
     hello = admission.preflight(command)
     admission.admit(hello, throwaway)
     selected = selection.select(chosen, profile, hello)
-    setting = Setting(command, hello, _probes(arguments.probes), throwaway)
+    setting = Setting(
+        command, hello, _probes(arguments.probes), throwaway, patience=arguments.patience
+    )
     return _Begun(cases, rules, profile, facts, chosen, selected, setting)
 
 

@@ -37,6 +37,7 @@ class Worker:
         )
         self.case: Case | None = None
         self.deadline = 0.0
+        self._patience = setting.patience
         self._write(as_document(setting, cases))
 
     def _write(self, document: object) -> None:
@@ -50,7 +51,7 @@ class Worker:
 
     def start(self, case: Case) -> None:
         self.case = case
-        self.deadline = time.monotonic() + case.timeout_s + SLACK_S
+        self.deadline = time.monotonic() + case.timeout_s * self._patience + SLACK_S
         self._write({"case": case.id})
 
     def outcome(self) -> Outcome | None:

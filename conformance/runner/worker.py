@@ -27,6 +27,7 @@ def as_document(setting: Setting, cases: Path) -> Document:
     hello["lacks"] = sorted(setting.hello.lacks)
     probes = str(setting.probes) if setting.probes else None
     document = {"command": setting.command, "probes": probes, "throwaway": setting.throwaway}
+    document["patience"] = setting.patience
     runtime = str(setting.runtime) if setting.runtime else None
     places = {"cases": str(cases), "place": str(setting.place), "runtime": runtime}
     return {**document, **places, "hello": hello}
@@ -38,7 +39,8 @@ def _setting(document: Document) -> Setting:
     command = tuple(document["command"])
     place = Path(document["place"])
     runtime = Path(document["runtime"]) if document["runtime"] else None
-    return Setting(command, Hello(**hello), probes, document["throwaway"], place, runtime)
+    throwaway, patience = document["throwaway"], document["patience"]
+    return Setting(command, Hello(**hello), probes, throwaway, place, runtime, patience)
 
 
 def _outcome(case: Case, setting: Setting) -> Outcome:

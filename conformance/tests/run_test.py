@@ -124,6 +124,19 @@ class Runs(unittest.TestCase):
         )
         self.assert_nothing_runs()
 
+    def test_patience_is_how_long_a_hanging_driver_is_waited_for(self) -> None:
+        self.write(GOOD_STEP, seconds=1)
+        began = time.monotonic()
+        status, said = self.run_kit(
+            "--state", str(self.top / "x"), "hang-at-exec", more=("--patience", "4")
+        )
+        self.assertGreaterEqual(time.monotonic() - began, 4)
+        self.assertEqual(
+            (status, said.splitlines()[-1]), (1, "0 passed, 1 failed, 0 skipped"), said
+        )
+        status, said = self.run_kit(more=("--patience", "0"))
+        self.assertEqual(status, 2, said)
+
     def test_leftovers_of_the_whole_host(self) -> None:
         shared = self.top / "shared"
         shared.mkdir()

@@ -3,8 +3,9 @@
 
     hosts.py --reports DIR [--whole] [HOST...]
 
-Hosts of one kernel share a guest and come one after another; guests of different kernels run at the same time. A line
-for each host and for each case that failed there. Reports and what the kit said are kept.
+Hosts of one kernel share a guest and come one after another; guests of different kernels run at the same time. With
+--whole, where a guest's start is nothing beside the cases, each host has its own. A line for each host and for each case
+that failed there. Reports and what the kit said are kept.
 """
 
 import argparse
@@ -30,6 +31,7 @@ HERE = Path(__file__).resolve().parent
 TABLE = HERE / "hosts.toml"
 TURNS = "turns.json"
 SCOPE = "/guest/scope"  # inside/scope
+PATIENCE = "4"  # Emulated processors are slower by a factor of ten and more.
 NEW_GUEST_S = 60.0  # For whatever a guest does beside its turns.
 
 
@@ -65,7 +67,7 @@ def load(path: Path = TABLE) -> list[Host]:
 def kit_words(host: Host, setting: Setting) -> list[str]:
     driver = str(setting.build / "bin/palmshed_conformance_driver")
     words = [str(setting.checkout / "conformance/conformance"), "run", "--checked", "--jobs", "1"]
-    words += ["--profile", host.profile, "--probes", str(setting.build / "conformance/probes")]
+    words += ["--patience", PATIENCE, "--profile", host.profile, "--probes", str(setting.build / "conformance/probes")]
     words += ["--driver", shlex.join([SCOPE, driver] if host.groups == "delegated" else [driver])]
     words += ["--json", f"{machine.RESULTS}/{host.name}/report.json"]
     chosen = setting.only or (() if setting.whole else host.few)
@@ -86,8 +88,9 @@ def turn(host: Host, setting: Setting) -> dict[str, Any]:
     }
 
 
-def run(kernel: str, hosts: list[Host], setting: Setting) -> None:
-    """In one guest; what came of it is below the directory of reports."""
+def run(hosts: list[Host], setting: Setting) -> None:
+    """In one guest, of one kernel; what came of it is below the directory of reports."""
+    kernel = hosts[0].kernel
     with tempfile.TemporaryDirectory(prefix="palmshed-turns-") as directory:
         turns = Path(directory, TURNS)
         turns.write_text(json.dumps([turn(host, setting) for host in hosts]))
@@ -173,12 +176,12 @@ def main(words: list[str]) -> int:
         timeout_s=arguments.timeout,
     )
     _clear(hosts, setting)
-    by_kernel: dict[str, list[Host]] = {}
+    guests: dict[str, list[Host]] = {}
     for host in hosts:
-        by_kernel.setdefault(host.kernel, []).append(host)
+        guests.setdefault(host.name if setting.whole else host.kernel, []).append(host)
     failed = False
     with ThreadPoolExecutor(max(1, arguments.guests)) as pool:
-        runs = {name: pool.submit(run, name, some, setting) for name, some in by_kernel.items()}
+        runs = {name: pool.submit(run, some, setting) for name, some in guests.items()}
     for name, running in runs.items():
         try:
             running.result()
