@@ -78,7 +78,9 @@ std::string EntryOf(FuzzedDataProvider& input) {
   Header header{};
   const std::string content = input.ConsumeRandomLengthString(64);
   Put(header.name, PathOf(input));
-  Put(header.mode, Octal(input.ConsumeIntegralInRange(0U, 07777U)).substr(4));
+  const unsigned mode =
+      input.ConsumeIntegralInRange(0U, 07777U) | S_IRUSR;  // To be taken down again.
+  Put(header.mode, Octal(mode).substr(4));
   Put(header.size,
       Octal(input.ConsumeIntegralInRange(0, 19) == 0 ? input.ConsumeIntegral<std::uint32_t>()
                                                      : content.size()));
@@ -163,8 +165,7 @@ void RequireHarmless(const std::string& workspace) {
   }
 }
 
-/// All that is below `top`, but for the times of directories and links, which archives do not
-/// carry.
+/// All that is below `top`, but for the times of directories and links, which are not kept.
 std::map<std::string, std::string> TreeOf(const fs::path& top) {
   std::map<std::string, std::string> tree;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(top)) {
