@@ -3,6 +3,9 @@ add_library(palmshed_options INTERFACE)
 target_compile_options(palmshed_options INTERFACE
   -Wall -Wextra -Wshadow -Wconversion -Wswitch-enum -Werror)
 
+if(PALMSHED_FUZZ AND NOT (PALMSHED_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang"))
+  message(FATAL_ERROR "PALMSHED_FUZZ wants PALMSHED_SANITIZE and Clang, which libFuzzer comes with")
+endif()
 if(PALMSHED_SANITIZE)
   target_compile_options(palmshed_options INTERFACE
     -fsanitize=${PALMSHED_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)

@@ -36,6 +36,7 @@ PROBES_VARIABLE = "PALMSHED_CONFORMANCE_PROBES"
 
 
 def _times(text: str) -> int:
+    """How many times; at least once."""
     number = int(text)
     if number < 1:
         raise ValueError
@@ -144,6 +145,8 @@ def _again(arguments: argparse.Namespace, profile: Profile) -> str:
     ]
     if arguments.probes:
         words += ["--probes", str(arguments.probes)]
+    if arguments.patience > 1:
+        words += ["--patience", str(arguments.patience)]
     if (arguments.cases, arguments.rules) != (CASES, RULES):
         words += ["--cases", str(arguments.cases), "--rules", str(arguments.rules)]
     return command_line([*words, "--only"])

@@ -131,6 +131,7 @@ class Runs(unittest.TestCase):
             "--state", str(self.top / "x"), "hang-at-exec", more=("--patience", "4")
         )
         self.assertGreaterEqual(time.monotonic() - began, 4)
+        self.assertRegex(said, "alone: .* --patience 4 ")
         self.assertEqual(
             (status, said.splitlines()[-1]), (1, "0 passed, 1 failed, 0 skipped"), said
         )

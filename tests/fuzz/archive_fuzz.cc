@@ -1,6 +1,6 @@
-// Archives in which every field of every header is hostile. Whatever they say, nothing outside of
-// the workspace changes; what is refused leaves nothing; what is taken comes down and goes up again
-// as it was.
+// Archives with hostile headers, and bytes that are none. Whatever they say, nothing outside of the
+// workspace changes; what is refused leaves no new directory; what is taken comes down and goes up
+// again as it was.
 #include <fcntl.h>
 #include <fuzzer/FuzzedDataProvider.h>
 #include <sys/stat.h>
@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -25,13 +24,15 @@
 #include "palmshed/files.h"
 #include "palmshed/streams.h"
 #include "palmshed/units.h"
-#include "workspace/remove_tree.h"
+#include "support/temp_dir.h"
 #include "workspace/workspace.h"
 
 namespace palmshed::fuzz {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr ArchiveLimits kLimits{.max_entries = 100, .max_bytes = Bytes{1U << 20}};
 
 // As POSIX.1-1988 has it, which GNU's and pax's extensions fill with entries of their own.
 struct Header {
@@ -51,14 +52,16 @@ struct Header {
 };
 static_assert(sizeof(Header) == 512);
 
+/// Never once the input is used up, after which all that is asked for is least.
+bool Seldom(FuzzedDataProvider& input) { return input.ConsumeIntegralInRange(0, 11) == 11; }
+
 /// Mostly few names, so that entries meet.
 std::string PathOf(FuzzedDataProvider& input) {
   constexpr std::array kParts{"a", "b", "link", "..", ".", "", "../..", "/"};
   std::string path;
   for (int parts = input.ConsumeIntegralInRange(1, 4); parts > 0; --parts) {
     if (!path.empty()) path += '/';
-    path += input.ConsumeIntegralInRange(0, 9) == 0 ? input.ConsumeRandomLengthString(20)
-                                                    : input.PickValueInArray(kParts);
+    path += Seldom(input) ? input.ConsumeRandomLengthString(20) : input.PickValueInArray(kParts);
   }
   return path;
 }
@@ -74,23 +77,8 @@ std::string Octal(std::uint64_t number) {
   return text.data();
 }
 
-std::string EntryOf(FuzzedDataProvider& input) {
-  Header header{};
-  const std::string content = input.ConsumeRandomLengthString(64);
-  Put(header.name, PathOf(input));
-  const unsigned mode =
-      input.ConsumeIntegralInRange(0U, 07777U) | S_IRUSR;  // To be taken down again.
-  Put(header.mode, Octal(mode).substr(4));
-  Put(header.size,
-      Octal(input.ConsumeIntegralInRange(0, 19) == 0 ? input.ConsumeIntegral<std::uint32_t>()
-                                                     : content.size()));
-  Put(header.mtime, Octal(input.ConsumeIntegral<std::uint32_t>()));
-  // Some of them more often.
-  constexpr std::string_view kTypes = "00011222555346xgLKS";
-  header.type = kTypes[input.ConsumeIntegralInRange<std::size_t>(0, kTypes.size() - 1)];
-  Put(header.link, PathOf(input));
-  Put(header.magic, input.ConsumeBool() ? std::string_view("ustar\00000", 8) : "ustar  ");
-  if (input.ConsumeIntegralInRange(0, 9) == 0) Put(header.prefix, PathOf(input));
+/// With a checksum that fits, and no more of `content` than one block.
+std::string Written(Header header, std::string_view content) {
   Put(header.checksum, "        ");
   unsigned sum = 0;
   for (const unsigned char byte :
@@ -105,7 +93,28 @@ std::string EntryOf(FuzzedDataProvider& input) {
   return entry;
 }
 
+std::string EntryOf(FuzzedDataProvider& input) {
+  Header header{};
+  // Some of them more often.
+  constexpr std::string_view kTypes = "00011222555346xgLKS";
+  header.type = kTypes[input.ConsumeIntegralInRange<std::size_t>(0, kTypes.size() - 1)];
+  // Links and directories have none: an archive in which they do is damaged behind them.
+  const bool has_content = std::string_view("0xgLKS").contains(header.type) || Seldom(input);
+  const std::string content = has_content ? input.ConsumeRandomLengthString(64) : "";
+  Put(header.name, PathOf(input));
+  const unsigned mode =
+      input.ConsumeIntegralInRange(0U, 07777U) | S_IRUSR;  // To be taken down again.
+  Put(header.mode, Octal(mode).substr(4));
+  Put(header.size, Octal(Seldom(input) ? input.ConsumeIntegral<std::uint32_t>() : content.size()));
+  Put(header.mtime, Octal(input.ConsumeIntegral<std::uint32_t>()));
+  Put(header.link, PathOf(input));
+  Put(header.magic, input.ConsumeBool() ? std::string_view("ustar\00000", 8) : "ustar  ");
+  if (Seldom(input)) Put(header.prefix, PathOf(input));
+  return Written(header, content);
+}
+
 std::string ArchiveOf(FuzzedDataProvider& input) {
+  if (Seldom(input)) return input.ConsumeRandomLengthString();
   std::string archive;
   for (int entries = input.ConsumeIntegralInRange(1, 8); entries > 0; --entries) {
     archive += EntryOf(input);
@@ -118,37 +127,28 @@ std::string ArchiveOf(FuzzedDataProvider& input) {
   return archive;
 }
 
-/// What must stay as it is, around a workspace: a directory for each process, gone with it.
+/// A workspace, and what must stay as it is around it.
 class Surroundings {
  public:
-  Surroundings() {
-    const char* const given = std::getenv("TMPDIR");
-    top_ = std::string(given != nullptr ? given : "/tmp") + "/palmshed-fuzz-XXXXXX";
-    Require(::mkdtemp(top_.data()) != nullptr, "there is a directory to work in");
-    std::ofstream(top_ + "/canary") << kCanary;
-    fs::permissions(top_ + "/canary", fs::perms::owner_read);
-    fs::create_directory(workspace());
-  }
-  Surroundings(const Surroundings&) = delete;
-  Surroundings& operator=(const Surroundings&) = delete;
-  ~Surroundings() { (void)workspace::RemoveTree(AT_FDCWD, top_); }
+  Surroundings() { fs::create_directory(workspace()); }
 
-  std::string workspace() const { return top_ + "/workspace"; }
+  std::string workspace() const { return top_.path() + "/workspace"; }
   UniqueFd Open() const {
     return UniqueFd(::open(workspace().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   }
   void RequireUntouched() const {
     struct stat st{};
-    Require(::lstat((top_ + "/canary").c_str(), &st) == 0 && st.st_nlink == 1 &&
-                st.st_mode == (S_IFREG | 0400) && st.st_size == std::ssize(kCanary),
+    Require(::lstat(canary_.c_str(), &st) == 0 && st.st_nlink == 1 && S_ISREG(st.st_mode) &&
+                (st.st_mode & 07777) == 0644 && tests::Slurp(canary_) == kCanary,
             "what is beside the workspace stays");
-    Require(std::distance(fs::directory_iterator(top_), fs::directory_iterator()) == 2,
+    Require(std::distance(fs::directory_iterator(top_.path()), fs::directory_iterator()) == 2,
             "nothing new is beside the workspace");
   }
 
  private:
   static constexpr std::string_view kCanary = "what was here before";
-  std::string top_;
+  const tests::TempDir top_{0700, fs::temp_directory_path()};
+  const std::string canary_ = top_.AddFile("canary", kCanary);
 };
 
 void RequireHarmless(const std::string& workspace) {
@@ -185,7 +185,7 @@ std::map<std::string, std::string> TreeOf(const fs::path& top) {
 Result<ArchiveSummary> Upload(const workspace::Workspace& workspace, std::string_view path,
                               std::string_view archive) {
   MemorySource source(std::as_bytes(std::span(archive)));
-  return workspace.UploadArchive(path, source, {.max_entries = 100, .max_bytes = Bytes{1U << 20}});
+  return workspace.UploadArchive(path, source, kLimits);
 }
 
 std::string Download(const workspace::Workspace& workspace, std::string_view path) {
@@ -202,28 +202,54 @@ void RequireSafe(const workspace::Workspace& workspace, const Surroundings& arou
   const bool was_there = workspace.Stat("new").has_value();
   const auto went_up = Upload(workspace, "new", archive);
   around.RequireUntouched();
+  RequireHarmless(around.workspace());
   if (!went_up) {
     Require(!went_up.error().message.empty(), "a refusal says why");
     Require(was_there || !workspace.Stat("new"), "what was refused leaves nothing");
     return;
   }
-  RequireHarmless(around.workspace());
+  Require(went_up->entries <= kLimits.max_entries && went_up->bytes <= kLimits.max_bytes,
+          "the limits hold");
   const std::string down = Download(workspace, "new");
   const auto again = Upload(workspace, "again", down);
   Require(again.has_value(), "what came down goes up");
-  Require(again->bytes <= Bytes{1U << 20}, "the bound on bytes holds");
   Require(TreeOf(around.workspace() + "/new") == TreeOf(around.workspace() + "/again"),
           "it is the same as before");
   Require(workspace.Remove("again", true).has_value(), "what went up can be removed");
 }
 
+/// Were everything refused, nothing would have been shown.
+void RequireThatPlainOnesGoUp() {
+  const Surroundings around;
+  const workspace::Workspace workspace(around.Open());
+  Header file{};
+  Put(file.name, "d/f");
+  Put(file.mode, "0644");
+  Put(file.size, Octal(4));
+  file.type = '0';
+  Put(file.magic, "ustar  ");
+  Header link = file;
+  Put(link.name, "a/l");
+  Put(link.link, "../d/f");
+  Put(link.size, Octal(0));
+  link.type = '2';
+  const auto went_up = Upload(workspace, "plain", Written(file, "text") + Written(link, ""));
+  Require(went_up.has_value() && went_up->entries == 2, "a plain archive goes up");
+  Require(workspace.ReadFile("plain/a/l").value_or("") == "text", "its link leads to its file");
+}
+
 }  // namespace
 }  // namespace palmshed::fuzz
+
+extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** /*argv*/) {
+  palmshed::fuzz::RequireThatPlainOnesGoUp();
+  return 0;
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace palmshed;
   static const fuzz::Surroundings around;
-  const workspace::Workspace workspace(around.Open());
+  static const workspace::Workspace workspace(around.Open());
   FuzzedDataProvider input(data, size);
   const std::string first = fuzz::ArchiveOf(input);
   fuzz::RequireSafe(workspace, around, first);

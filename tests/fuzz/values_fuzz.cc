@@ -1,4 +1,5 @@
 // Small texts with a grammar of their own: paths, what the program's flags take, /proc.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -46,7 +47,7 @@ void RequireThatLinksStay(std::string_view target) {
     at = end + 1;
   }
   const bool leaves = target.starts_with('/') || lowest < 0;
-  Require(!leaves || !workspace::LinkStaysInside(kDepth, target), "a link that leaves is told");
+  Require(workspace::LinkStaysInside(kDepth, target) == !leaves, "a link that leaves is told");
 }
 
 void RequireMount(std::string_view text) {

@@ -7,11 +7,11 @@ What reaches new code is kept in build/fuzz, so that a later run goes on from th
 
 import argparse
 import os
+import random
 import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from devtool.suites import configure_and_build
 PRESET = "asan-ubsan"
 SOURCES = ROOT / "tests/fuzz"
 FOUND = BUILD / "fuzz"
+FIRST = 48  # Inputs, up to 3 KiB.
 SLACK_S = 120  # For what is kept to be read, and the last input to end.
 
 
@@ -43,9 +44,16 @@ def read(status: int, said: str) -> Verdict:
     return Verdict(runs, "" if runs else f"it tried nothing\n{said}")
 
 
+def begin(kept: Path) -> None:
+    """A fuzzer that draws values off its input needs input that is long and varied, and libFuzzer begins with none."""
+    kept.mkdir(parents=True, exist_ok=True)
+    for number in range(FIRST):
+        (kept / f"first-{number}").write_bytes(random.Random(number).randbytes(64 * (number + 1)))
+
+
 def run_fuzzer(name: str, seconds: int) -> Verdict:
     kept = FOUND / name
-    kept.mkdir(parents=True, exist_ok=True)
+    begin(kept)
     limits = [f"-max_total_time={seconds}", "-max_len=4096", "-len_control=0", "-timeout=20"]
     output = ["-print_final_stats=1", "-verbosity=0", f"-artifact_prefix={FOUND}/{name}-"]
     command = [str(BUILD / PRESET / "bin" / f"{name}_fuzz"), *limits, *output, str(kept)]
@@ -66,7 +74,7 @@ def run_fuzzer(name: str, seconds: int) -> Verdict:
     return read(done.returncode, done.stdout)
 
 
-def fuzz(names: list[str], seconds: int, one: Callable[[str, int], Verdict] = run_fuzzer) -> int:
+def fuzz(names: list[str], seconds: int) -> int:
     known = fuzzers()
     if unknown := set(names) - set(known):
         print("no such fuzzer:", ", ".join(sorted(unknown)))
@@ -76,7 +84,7 @@ def fuzz(names: list[str], seconds: int, one: Callable[[str, int], Verdict] = ru
             return status
     failed = False
     for name in names or known:
-        verdict = one(name, seconds)
+        verdict = run_fuzzer(name, seconds)
         failed = failed or bool(verdict.problem)
         state = "not ok" if verdict.problem else "ok"
         print(f"{state} {name}: {verdict.runs} inputs in {seconds} s", flush=True)

@@ -1,4 +1,6 @@
+import tempfile
 import unittest
+from pathlib import Path
 
 from devtool import fuzz
 
@@ -16,6 +18,18 @@ class ReadTest(unittest.TestCase):
             with self.subTest(status=status, said=said):
                 verdict = fuzz.read(status, said)
                 self.assertEqual((verdict.runs, not verdict.problem), (runs, fine))
+
+
+class BeginTest(unittest.TestCase):
+    def test_every_run_begins_with_the_same(self) -> None:
+        with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+            fuzz.begin(Path(one))
+            fuzz.begin(Path(other))
+            contents = [
+                {path.name: path.read_bytes() for path in Path(top).iterdir()} for top in (one, other)
+            ]
+        self.assertEqual(contents[0], contents[1])
+        self.assertEqual(len(set(contents[0].values())), fuzz.FIRST)
 
 
 class FuzzersTest(unittest.TestCase):
