@@ -268,17 +268,19 @@ TEST_F(Crash, WhatWasCollectedStaysGone) {
   const TempDir root;
   (void)CrashWithSomethingDetached(root, UniqueName());
   ASSERT_TRUE(Eventually([] { return Descendants().empty(); }, kSoon));
-  for (const int expected : {1, 0, 0}) {
-    int reaped = 0;
+  const std::vector<std::string> left = TreeOf(root.path());
+  for (const std::size_t expected : {1U, 0U, 0U}) {
+    std::vector<std::string> reaped;
     {
       Engine next =
           Must(Engine::Create({.workspace_root = root.path(), .on_event = [&](const Event& event) {
-                                 if (event.name == "backend.reap") ++reaped;
+                                 if (event.name == "backend.reap") reaped.push_back(event.sandbox);
                                }}));
       Sandbox sandbox = MakeSandboxIn(next);
       EXPECT_THAT(ExecShell(sandbox, "ls"), ExitedWith(0, "probe\n"));
     }
-    EXPECT_EQ(reaped, expected);
+    EXPECT_EQ(reaped.size(), expected)
+        << ::testing::PrintToString(reaped) << " of " << ::testing::PrintToString(left);
     EXPECT_THAT(TreeOf(root.path()), IsEmpty());
   }
 }

@@ -62,7 +62,10 @@ void CollectLocked(BorrowedFd root, const std::string& id, Collection& collectio
   }
   if (!*lock) return;
   if (collection.removed.empty()) kernel::RemoveDeadProbes();
-  Note(collection, id, RemoveHome(root, id));
+  // Who makes a lock file may find it taken before it is locked, and makes another.
+  const bool home = HasHome(root, id);
+  auto removed = RemoveHome(root, id);
+  if (home || !removed) Note(collection, id, std::move(removed));
 }
 
 }  // namespace
@@ -73,6 +76,7 @@ Result<Collection> CollectDead(BorrowedFd root) {
   for (const std::string& id : found.locked) CollectLocked(root, id, collection);
   for (const std::string& id : found.rest) {
     if (found.locked.contains(id) || !HasNoLock(root, id)) continue;
+    if (!HasHome(root, id)) continue;  // Its owner has removed it since it was seen.
     Note(collection, id, RemoveHome(root, id));
   }
   return collection;

@@ -15,7 +15,7 @@ struct Collection {
     std::string id;
     Error why;
   };
-  std::vector<std::string> removed;  ///< Ids, each sandbox once.
+  std::vector<std::string> removed;  ///< Ids, each sandbox once; not of lock files that were alone.
   std::vector<Failure> failures;     ///< One for each that could not be removed.
 };
 

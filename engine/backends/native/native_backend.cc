@@ -17,6 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -113,12 +114,15 @@ class NativeBackend final : public Backend {
   void Announce() const;
   void CollectSoon();
   void Collect();
+  void NoteMade(const std::string& id);
 
   const BackendContext context_;
   std::mutex mu_;
   std::optional<Host> host_;                    ///< Set once, then constant.
   std::unique_ptr<Loop::Timer> collect_timer_;  ///< The loop's thread only.
   std::atomic<bool> collected_ = false;
+  std::mutex made_mu_;
+  std::optional<std::set<std::string>> made_{std::in_place};  ///< Ids, until it has collected.
   Schedule schedule_{kDiskThreads};
   Launchers launchers_;
   Filters filters_;
@@ -233,9 +237,24 @@ void NativeBackend::Collect() {
     if (why != nullptr) event.fields = {{"error", ErrnoOf(*why)}, {"op", why->op}};
     context_.emit(event);
   };
+  // The lock of a sandbox goes with its init, and for a moment Destroy's own are like a dead
+  // engine's.
+  const std::set<std::string> own = [this] {
+    const std::lock_guard lock(made_mu_);
+    return *std::exchange(made_, std::nullopt);
+  }();
   if (!collected) return reaped({}, &collected.error());
-  for (const std::string& id : collected->removed) reaped(id, nullptr);
-  for (const auto& [id, why] : collected->failures) reaped(id, &why);
+  for (const std::string& id : collected->removed) {
+    if (!own.contains(id)) reaped(id, nullptr);
+  }
+  for (const auto& [id, why] : collected->failures) {
+    if (!own.contains(id)) reaped(id, &why);
+  }
+}
+
+void NativeBackend::NoteMade(const std::string& id) {
+  const std::lock_guard lock(made_mu_);
+  if (made_) made_->insert(id);
 }
 
 Result<Rung> NativeBackend::RungFor(Kind kind) {
@@ -246,6 +265,7 @@ Result<Rung> NativeBackend::RungFor(Kind kind) {
 Result<PlannedSandbox> NativeBackend::Create(const std::string& id, const SandboxOptions& options,
                                              const Planner& planner, std::function<void()> lost) {
   Laps laps;
+  NoteMade(id);
   // Storage of a fixed size, and what is the host's, is handed to init by a launcher.
   const bool plain = options.storage == Storage::kDisk && options.mounts.empty();
   if (plain && launchers_.TakeFirst(KindOf(options))) {

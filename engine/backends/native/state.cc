@@ -238,6 +238,11 @@ LockAlone::~LockAlone() {
   if (lock_.valid()) (void)RemoveLock(root_, id_);
 }
 
+bool HasHome(BorrowedFd root, const std::string& id) {
+  return sys::FstatAt(root, id, AT_SYMLINK_NOFOLLOW) ||
+         sys::FstatAt(root, TrashName(id), AT_SYMLINK_NOFOLLOW);
+}
+
 Result<void> RemoveHome(BorrowedFd root, const std::string& id) {
   if (!RemoveEmptyHome(root, id)) PALMSHED_TRY_VOID(MoveToTrash(root, id));
   PALMSHED_TRY_VOID(RemoveTrash(root, id));

@@ -92,6 +92,8 @@ class LockAlone {
   UniqueFd lock_;
 };
 
+/// Whether anything of a sandbox is there beside its lock file.
+bool HasHome(BorrowedFd root, const std::string& id);
 /// Deletes the files of a sandbox that is dead, and the control groups it left. Its name is gone at
 /// once, its lock goes last.
 Result<void> RemoveHome(BorrowedFd root, const std::string& id);
