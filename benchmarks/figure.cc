@@ -37,6 +37,9 @@ json::object ToJson(const Peer& peer) {
   } else {
     object["command"] = json::array(peer.command.begin(), peer.command.end());
   }
+  if (!peer.failures.empty()) {
+    object["failures"] = json::array(peer.failures.begin(), peer.failures.end());
+  }
   return object;
 }
 

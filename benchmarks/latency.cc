@@ -84,6 +84,17 @@ std::vector<LatencyTable> MeasureLatency(const Options& options, const Programs&
   return tables;
 }
 
+std::vector<Peer> WithFailures(const Peers& peers, std::span<const LatencyTable> tables) {
+  std::vector<Peer> all(peers.all().begin(), peers.all().end());
+  for (const LatencyTable& table : tables) {
+    for (const auto& [name, words] : table.failures) {
+      const auto peer = std::ranges::find(all, name, &Peer::name);
+      if (peer != all.end()) peer->failures.push_back(words);
+    }
+  }
+  return all;
+}
+
 /// 0 where limits are kept, 1 where one is not, 3 where nobody can say.
 int Check(std::span<const LatencyTable> tables) {
   constexpr int kNotJudged = 3;
@@ -115,7 +126,7 @@ int Run(const Options& options) {
   }
   for (const LatencyTable& table : tables)
     std::ranges::copy(ToFigures(table), std::back_inserter(figures));
-  if (!options.json.empty()) WriteJson(machine, peers.all(), figures, options.json);
+  if (!options.json.empty()) WriteJson(machine, WithFailures(peers, tables), figures, options.json);
   return options.check ? Check(tables) : 0;
 }
 

@@ -26,14 +26,15 @@ struct Limit {
   double most;
 };
 
+/// docs/performance.md says how far today's code stays below them.
 constexpr std::array kLimits{
-    Limit{kLimitedExec, std::chrono::milliseconds(0), Against::kUnlimited, 1.1},
-    Limit{kLimitedExec, std::chrono::milliseconds(50), Against::kUnlimited, 1.1},
-    Limit{kLimitedExec, std::chrono::milliseconds(1000), Against::kUnlimited, 1.1},
-    Limit{kExec, std::chrono::milliseconds(0), Against::kFloor, 1.3},
-    Limit{kExec, std::chrono::milliseconds(50), Against::kFloor, 1.3},
-    Limit{kCommandLine, std::chrono::milliseconds(0), Against::kPeer, 0.65},
-    Limit{kCommandLine, std::chrono::milliseconds(50), Against::kPeer, 0.65},
+    Limit{kLimitedExec, std::chrono::milliseconds(0), Against::kUnlimited, 1.25},
+    Limit{kLimitedExec, std::chrono::milliseconds(50), Against::kUnlimited, 1.25},
+    Limit{kLimitedExec, std::chrono::milliseconds(1000), Against::kUnlimited, 1.25},
+    Limit{kExec, std::chrono::milliseconds(0), Against::kFloor, 1.45},
+    Limit{kExec, std::chrono::milliseconds(50), Against::kFloor, 1.45},
+    Limit{kCommandLine, std::chrono::milliseconds(0), Against::kPeer, 1.4},
+    Limit{kCommandLine, std::chrono::milliseconds(50), Against::kPeer, 1.4},
 };
 
 /// Of the median to the tenth percentile of V.

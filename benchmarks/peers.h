@@ -34,8 +34,9 @@ inline constexpr char kProgram[] = "/bin/true";
 /// mount namespaces, a read-only /usr and no network. What it lacks of that stands in the table.
 struct Peer {
   std::string name;
-  std::vector<std::string> command{};  ///< Empty: absent.
-  std::string absent{};                ///< Why, when it is.
+  std::vector<std::string> command{};   ///< Empty: absent.
+  std::string absent{};                 ///< Why, when it is.
+  std::vector<std::string> failures{};  ///< Of its runs while it was measured, in words.
 };
 
 /// The peers of the table in peers.cc. Each has run once before it is timed.

@@ -23,6 +23,13 @@ std::string Interval(const Ratio& ratio) {
   return fmt::format("{:5.2f} ({:.2f}-{:.2f})", ratio.value, ratio.low, ratio.high);
 }
 
+Failed FailedOf(const Series& series, std::chrono::milliseconds gap) {
+  const char* then = series.samples.empty() ? "given up" : "made again";
+  return {.name = series.name,
+          .words = fmt::format("{} failed after {} ms idle, {}: {}", series.failures, gap.count(),
+                               then, series.failure)};
+}
+
 }  // namespace
 
 const Ratio* ToPeer(const Row& row, const std::string& peer) {
@@ -32,8 +39,10 @@ const Ratio* ToPeer(const Row& row, const std::string& peer) {
 
 LatencyTable Summarize(std::chrono::milliseconds gap, std::span<const Series> series,
                        std::span<const Peer> peers, Random& random) {
-  LatencyTable table{.gap = gap, .rows = {}};
+  LatencyTable table{.gap = gap};
   for (const Series& one : series) {
+    if (one.failures > 0) table.failures.push_back(FailedOf(one, gap));
+    if (one.samples.empty()) continue;
     const Series& floor = Find(series, one.floor);
     Row row{.name = one.name,
             .floor = one.floor,
@@ -48,7 +57,7 @@ LatencyTable Summarize(std::chrono::milliseconds gap, std::span<const Series> se
     for (const Peer& peer : peers) {
       if (!same_program) break;
       const auto its = std::ranges::find(series, peer.name, &Series::name);
-      if (its == series.end()) continue;
+      if (its == series.end() || its->samples.empty()) continue;
       row.to_peers.emplace_back(peer.name, MedianRatio(one.samples, its->samples, random));
     }
     table.rows.push_back(std::move(row));
@@ -83,6 +92,7 @@ void Print(const LatencyTable& table) {
                row.p10.count(), row.median.count(), row.p95.count(), row.over_floor.count(),
                Interval(row.to_floor), to_peer != nullptr ? Interval(*to_peer) : std::string("-"));
   }
+  for (const auto& [name, words] : table.failures) fmt::print("{}: {}\n", name, words);
 }
 
 void Print(std::span<const ThroughputRow> rows) {

@@ -31,9 +31,16 @@ struct Row {
 /// Null where the peer is absent.
 const Ratio* ToPeer(const Row& row, const std::string& peer);
 
+/// Runs of something that is not ours, which failed.
+struct Failed {
+  std::string name;
+  std::string words;  ///< How often, what then, and why.
+};
+
 struct LatencyTable {
   std::chrono::milliseconds gap{};
-  std::vector<Row> rows;
+  std::vector<Row> rows{};
+  std::vector<Failed> failures{};
 };
 
 struct ThroughputRow {
@@ -43,7 +50,7 @@ struct ThroughputRow {
   double to_floor = 0;  ///< Divided by the floor's with as many workers.
 };
 
-/// `peers` that have no series are absent.
+/// `peers` that have no series, or none that lasted, are absent.
 LatencyTable Summarize(std::chrono::milliseconds gap, std::span<const Series> series,
                        std::span<const Peer> peers, Random& random);
 

@@ -31,10 +31,29 @@ TEST(Summarize, ComparesWithTheFloorAndThePeersThatAreThere) {
   // It runs another program.
   EXPECT_EQ(ToPeer(table.rows[2], "there"), nullptr);
 
+  EXPECT_TRUE(table.failures.empty());
+
   const auto figures = ToFigures(table);
   EXPECT_EQ(figures[1].at, 50);
   EXPECT_EQ(figures[1].ratios.size(), 2U);
   EXPECT_EQ(figures[1].ratios.front().first, kFloor);
+}
+
+TEST(Summarize, TellsOfWhatFailedAndLeavesOutWhatWasGivenUp) {
+  const std::vector<Series> series{
+      {.name = kFloor, .floor = kFloor, .samples = kTwos},
+      {.name = "shaky", .floor = kFloor, .samples = kSixes, .failures = 1, .failure = "busy"},
+      {.name = "broken", .floor = kFloor, .failures = 3, .failure = "gone"}};
+  const std::vector<Peer> peers{{.name = "shaky", .command = {"/bin/shaky"}},
+                                {.name = "broken", .command = {"/bin/broken"}}};
+  Random random(1);
+  const LatencyTable table = Summarize(std::chrono::milliseconds(50), series, peers, random);
+  ASSERT_EQ(table.rows.size(), 2U);
+  EXPECT_EQ(ToPeer(table.rows[0], "broken"), nullptr);
+  ASSERT_EQ(table.failures.size(), 2U);
+  EXPECT_EQ(table.failures[0].name, "shaky");
+  EXPECT_EQ(table.failures[0].words, "1 failed after 50 ms idle, made again: busy");
+  EXPECT_EQ(table.failures[1].words, "3 failed after 50 ms idle, given up: gone");
 }
 
 }  // namespace

@@ -9,9 +9,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "benchmarks/die.h"
@@ -22,14 +24,38 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-Micros RunOnce(const Variant& variant, std::chrono::milliseconds gap) {
+constexpr int kTries = 3;
+
+std::string Run(const Variant& variant) {
+  if (variant.attempt) return variant.attempt();
+  variant.run();
+  return {};
+}
+
+/// Nothing when it failed.
+std::optional<Micros> RunOnce(const Variant& variant, std::chrono::milliseconds gap,
+                              Series& series) {
   if (variant.prepare) variant.prepare();
   if (gap.count() > 0) std::this_thread::sleep_for(gap);
   const auto start = Clock::now();
-  variant.run();
+  std::string why = Run(variant);
   const Micros taken = Clock::now() - start;
   if (variant.finish) variant.finish();
-  return taken;
+  if (why.empty()) return taken;
+  ++series.failures;
+  series.failure = std::move(why);
+  return std::nullopt;
+}
+
+/// False when it was given up.
+bool TakeTurn(const Variant& variant, std::chrono::milliseconds gap, Series& series) {
+  for (int left = kTries; left > 0; --left) {
+    const auto taken = RunOnce(variant, gap, series);
+    if (!taken) continue;
+    series.samples.push_back(*taken);
+    return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -39,14 +65,18 @@ std::vector<Series> Measure(std::span<const Variant> variants, std::chrono::mill
   std::vector<Series> series;
   for (const Variant& variant : variants) {
     series.push_back({.name = variant.name, .floor = variant.floor});
-    (void)RunOnce(variant, std::chrono::milliseconds(0));
+    (void)RunOnce(variant, std::chrono::milliseconds(0), series.back());
   }
   std::vector<std::size_t> order;
   order.reserve(variants.size());
   for (std::size_t i = 0; i < variants.size(); ++i) order.push_back(i);
   for (int round = 0; round < rounds; ++round) {
     std::ranges::shuffle(order, random);
-    for (const std::size_t i : order) series[i].samples.push_back(RunOnce(variants[i], gap));
+    std::erase_if(order, [&](std::size_t i) {
+      const bool kept = TakeTurn(variants[i], gap, series[i]);
+      if (!kept) series[i].samples.clear();
+      return !kept;
+    });
   }
   return series;
 }

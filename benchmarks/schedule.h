@@ -17,17 +17,22 @@ struct Variant {
   std::string floor;                ///< Name of the variant that does the same without a sandbox.
   std::function<void()> prepare{};  ///< Before the idle gap; not timed.
   std::function<void()> run{};      ///< Timed.
-  std::function<void()> finish{};   ///< Not timed.
+  /// In place of `run`, of what is not ours and may fail: why it did; empty when it did not.
+  std::function<std::string()> attempt{};
+  std::function<void()> finish{};  ///< Not timed.
 };
 
 struct Series {
   std::string name;
   std::string floor;
-  std::vector<Micros> samples{};  ///< One per round, in order.
+  std::vector<Micros> samples{};  ///< One per round, in order; none of what was given up.
+  int failures = 0;               ///< Attempts that failed, each of which was made again.
+  std::string failure{};          ///< Why the last of them did.
 };
 
 /// Runs every variant once a round, in an order drawn anew for each round, after `gap` of idleness.
-/// One round before the first is not counted: it fills caches.
+/// One round before the first is not counted: it fills caches. What fails three times in a row is
+/// given up.
 std::vector<Series> Measure(std::span<const Variant> variants, std::chrono::milliseconds gap,
                             int rounds, Random& random);
 

@@ -61,5 +61,30 @@ TEST(Measure, TimesTheRunAlone) {
   EXPECT_LT(Median(series[0].samples), slow);
 }
 
+TEST(Measure, MakesAFailedAttemptAgainAndKeepsOneSampleARound) {
+  int attempts = 0;
+  const auto every_third_fails = [&] { return ++attempts % 3 == 0 ? "busy" : ""; };
+  const std::vector<Variant> variants{{.name = "a", .floor = "a", .attempt = every_third_fails}};
+  Random random(1);
+  const auto series = Measure(variants, milliseconds(0), 6, random);
+  EXPECT_EQ(series[0].samples.size(), 6U);
+  EXPECT_EQ(series[0].failures, 3);
+  EXPECT_EQ(series[0].failure, "busy");
+}
+
+TEST(Measure, GivesUpWhatKeepsFailing) {
+  int attempts = 0;
+  const auto works_twice = [&] { return ++attempts > 2 ? "gone" : ""; };
+  std::string log;
+  const std::vector<Variant> variants{{.name = "a", .floor = "b", .attempt = works_twice},
+                                      {.name = "b", .floor = "b", .run = [&] { log += "b"; }}};
+  Random random(1);
+  const auto series = Measure(variants, milliseconds(0), 5, random);
+  EXPECT_TRUE(series[0].samples.empty());
+  EXPECT_EQ(series[0].failures, 3);
+  EXPECT_EQ(attempts, 5);
+  EXPECT_EQ(log, "bbbbbb");
+}
+
 }  // namespace
 }  // namespace palmshed::benchmarks

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <system_error>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "benchmarks/die.h"
+#include "benchmarks/trial.h"
 
 namespace palmshed::benchmarks {
 namespace {
@@ -38,11 +40,14 @@ Pipes MakePipes() {
   ::_exit(127);
 }
 
-void Drain(int fd) {
-  std::array<char, 4096> buffer;
-  while (::read(fd, buffer.data(), buffer.size()) > 0) {
-  }
+using Buffer = std::array<char, 4096>;
+
+/// How much of the last piece there is in `buffer`.
+std::size_t Drain(int fd, Buffer& buffer) {
+  ssize_t last = 0;
+  for (ssize_t got = 0; (got = ::read(fd, buffer.data(), buffer.size())) > 0;) last = got;
   (void)::close(fd);
+  return static_cast<std::size_t>(last);
 }
 
 }  // namespace
@@ -52,16 +57,21 @@ Command::Command(std::vector<std::string> argv) : argv_(std::move(argv)) {
   pointers_.push_back(nullptr);
 }
 
-void Command::Run() const {
+std::string Command::Try() const {
   const Pipes pipes = MakePipes();
   const pid_t pid = Spawn(pointers_.data(), pipes);
   (void)::close(pipes.out[1]);
   (void)::close(pipes.err[1]);
-  Drain(pipes.out[0]);
-  Drain(pipes.err[0]);
+  Buffer buffer;
+  (void)Drain(pipes.out[0], buffer);
+  const std::size_t said = Drain(pipes.err[0], buffer);
   int status = 0;
   if (::waitpid(pid, &status, 0) != pid) DieErrno("waitpid");
-  if (status != 0) Die(Text() + " ended with wait status " + std::to_string(status));
+  return status == 0 ? std::string() : WhyEnded(status, {buffer.data(), said});
+}
+
+void Command::Run() const {
+  if (const std::string why = Try(); !why.empty()) Die(Text() + ": " + why);
 }
 
 std::string Command::Text() const {

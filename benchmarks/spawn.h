@@ -16,7 +16,10 @@ class Command {
   Command& operator=(const Command&) = delete;
   ~Command() = default;
 
-  /// vfork, exec, two pipes drained to their ends, wait. Ends the benchmark unless it exits with 0.
+  /// vfork, exec, two pipes drained to their ends, wait. Empty when it exits with 0, else what it
+  /// said last.
+  std::string Try() const;
+  /// As Try; ends the benchmark unless it exits with 0.
   void Run() const;
   std::string Text() const;  ///< As one would type it.
 

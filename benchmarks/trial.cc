@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "benchmarks/die.h"
@@ -80,9 +81,12 @@ std::string Trial(const std::vector<std::string>& argv, std::chrono::millisecond
   int status = 0;
   if (::waitpid(pid, &status, 0) != pid) DieErrno("waitpid");
   if (!ended) return "did not end in time";
-  if (status == 0) return {};
-  text = Shortened(text);
-  return text.empty() ? "ended with wait status " + std::to_string(status) : text;
+  return status == 0 ? std::string() : WhyEnded(status, std::move(text));
+}
+
+std::string WhyEnded(int status, std::string said) {
+  said = Shortened(std::move(said));
+  return said.empty() ? "ended with wait status " + std::to_string(status) : said;
 }
 
 std::string OnPath(const std::string& name) {

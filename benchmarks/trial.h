@@ -11,6 +11,10 @@ namespace palmshed::benchmarks {
 /// the reason, in the command's own words where it had any.
 std::string Trial(const std::vector<std::string>& argv, std::chrono::milliseconds limit);
 
+/// Why a command did not exit with 0: what it `said`, in one line that fits into a sentence, or its
+/// wait status.
+std::string WhyEnded(int status, std::string said);
+
 /// The program of that name on PATH, or in the directories for administrators; empty when there is
 /// none.
 std::string OnPath(const std::string& name);

@@ -29,6 +29,11 @@ Variant Spawned(const std::string& name, const std::string& floor, std::vector<s
   return {.name = name, .floor = floor, .run = [command] { command->Run(); }};
 }
 
+Variant Tried(const Peer& peer) {
+  const auto command = std::make_shared<const Command>(peer.command);
+  return {.name = peer.name, .floor = kFloor, .attempt = [command] { return command->Try(); }};
+}
+
 std::string Content(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -77,7 +82,7 @@ void Variants::AddFloorAndPeers(const Programs& programs, const Peers& peers) {
   variants_.push_back(Spawned(kFloor, kFloor, {kProgram}));
   for (const Peer& peer : peers.all()) {
     if (peer.command.empty()) continue;
-    variants_.push_back(Spawned(peer.name, kFloor, peer.command));
+    variants_.push_back(Tried(peer));
     peers_.push_back(peer.name);
   }
   if (!programs.palmshed.empty()) {

@@ -192,9 +192,8 @@ def peer_list(run: Run) -> str:
     lines = []
     for peer in run.peers:
         command = " ".join(peer.get("command", []))
-        lines.append(
-            f"- **{peer['name']}**: `{command}`" if command else f"- **{peer['name']}**: absent, {peer['absent']}"
-        )
+        how = f"`{command}`" if command else f"absent, {peer['absent']}"
+        lines.append(f"- **{peer['name']}**: " + "; ".join([how, *peer.get("failures", ())]))
     return "\n".join(lines) + "\n"
 
 

@@ -36,6 +36,7 @@ def run(figures: list[Figure], missing: dict[str, str] | None = None) -> Run:
     peers = [
         {"name": PEER, "command": ["/usr/bin/bwrap", "--", "/bin/true"]},
         {"name": "gone", "absent": "not installed: the package gone"},
+        {"name": "shaky", "command": ["shaky"], "failures": ["1 failed after 50 ms idle, made again: busy"]},
     ]
     machine = {"cpu": "a processor", "cores": 2}
     return Run(machine, {"commit": "abc"}, peers, figures, missing or {})
@@ -53,6 +54,7 @@ class Page(unittest.TestCase):
             self.assertIn(line, self.lines())
         self.assertIn(f"- **{PEER}**: `/usr/bin/bwrap -- /bin/true`", self.lines())
         self.assertIn("- **gone**: absent, not installed: the package gone", self.lines())
+        self.assertIn("- **shaky**: `shaky`; 1 failed after 50 ms idle, made again: busy", self.lines())
         self.assertIn("Not measured: mounts, absent: needs root", self.lines())
 
     def test_names_stand_down_and_places_across(self) -> None:
