@@ -50,7 +50,7 @@ Failure TakeOwnDescriptors() {
 void WaitInChild(void* shared) {
   auto* const slot = static_cast<Slot*>(shared);
   TellBirth(slot, kThere);
-  SendArmed(slot->arming, kSuccess, slot->pidfd.Load());
+  SendArmed(slot->arming, slot->pidfd.Load());
   while (slot->told.Load() == kNothing) FutexWait(slot->told, kNothing);
   if (slot->told.Load() != kProgram) ExitGroup(0);
   slot->plan.failure = TakeOwnDescriptors();
@@ -61,15 +61,24 @@ void WaitInChild(void* shared) {
 
 }  // namespace
 
-void SendArmed(std::uint32_t sequence, const Failure& failure, int pidfd, int socket) {
+void SendNotArmed(std::uint32_t sequence, const Failure& failure) {
   InitReply reply{};
   reply.answer = InitAnswer::kArmed;
   reply.sequence = sequence;
   reply.step = failure.step;
   reply.sys_errno = failure.sys_errno;
+  if (SendMessage(kSocketFd, &reply, sizeof reply) < 0) ExitGroup(0);
+}
+
+void SendArmed(std::uint32_t sequence, int pidfd, int socket) {
+  InitReply reply{};
+  reply.answer = InitAnswer::kArmed;
+  reply.sequence = sequence;
   const int fds[] = {pidfd, socket};
-  const int count = socket >= 0 ? 2 : pidfd >= 0 ? 1 : 0;
-  if (SendWithFds(kSocketFd, &reply, sizeof reply, fds, count) < 0) ExitGroup(0);
+  const long sent = SendWithFds(kSocketFd, &reply, sizeof reply, fds, socket >= 0 ? 2 : 1);
+  if (sent >= 0) return;
+  if (TooManyUnderWay(sent)) SendNotArmed(sequence, FailureIf(sent, Step::kArm));
+  ExitGroup(0);
 }
 
 void SendDisarmed(std::uint32_t sequence) {
@@ -108,7 +117,7 @@ bool AwaitProgram(Slot* slot, Failure* failure) {
   const std::uint32_t arming = slot->arming;
   slot->arming = 0;
   if (pid < 0) {
-    SendArmed(arming, FailureIf(pid, Step::kArm));
+    SendNotArmed(arming, FailureIf(pid, Step::kArm));
     return false;
   }
   *failure = slot->plan.failure;
@@ -120,11 +129,11 @@ bool AwaitProgram(Slot* slot, Failure* failure) {
   return told;
 }
 
-bool HandOver(Pool* pool, const ExecRequest& request, const char* buffer, Message* message,
-              std::uint64_t received_ns) {
+Failure HandOver(Pool* pool, const ExecRequest& request, const char* buffer, Message* message,
+                 std::uint64_t received_ns) {
   const MutexLock lock(pool->lock);
   Slot* const slot = FindLocked(*pool, request.armed);
-  if (slot == nullptr) return false;
+  if (slot == nullptr) return {Step::kArm, ESRCH};
   if (slot->bears) return PassOn(slot, buffer, message);
   std::memcpy(slot->message, buffer, static_cast<std::size_t>(message->size));
   slot->armed = 0;
@@ -133,7 +142,7 @@ bool HandOver(Pool* pool, const ExecRequest& request, const char* buffer, Messag
   KeepRequest(slot, request, *message);
   RegisterLocked(slot);
   Tell(slot, kProgram);
-  return true;
+  return kSuccess;
 }
 
 void Disarm(Pool* pool, std::uint32_t sequence) {

@@ -30,13 +30,16 @@ void RegisterArming(Slot* slot, const ArmRequest& request);
 /// program, or has died on the way. False: there is no execution.
 bool AwaitProgram(Slot* slot, Failure* failure);
 
-/// Leader: gives the request, which came at `received_ns`, to the child it is meant for; false when
-/// there is none.
-bool HandOver(Pool* pool, const ExecRequest& request, const char* buffer, Message* message,
-              std::uint64_t received_ns);
+/// Leader: gives the request, which came at `received_ns`, to the child it is meant for.
+Failure HandOver(Pool* pool, const ExecRequest& request, const char* buffer, Message* message,
+                 std::uint64_t received_ns);
 
-/// Answers that a child waits, or why none can.
-void SendArmed(std::uint32_t sequence, const Failure& failure, int pidfd = -1, int socket = -1);
+/// Answers that no child can wait, and why.
+void SendNotArmed(std::uint32_t sequence, const Failure& failure);
+
+/// A child, of itself: answers that it waits; what a bearer is given goes through `socket`. Where
+/// the descriptors cannot go, now, it answers so instead, and ends.
+void SendArmed(std::uint32_t sequence, int pidfd, int socket = -1);
 
 /// Answers that a waiting child is gone.
 void SendDisarmed(std::uint32_t sequence);

@@ -133,7 +133,7 @@ void RunBearer(void* shared) {
   const std::uint64_t all_signals = ~std::uint64_t{0};
   (void)Call(SYS_rt_sigprocmask, SIG_SETMASK, &all_signals, nullptr, sizeof all_signals);
   // By itself: what it has used until now is not charged to the leaf.
-  SendArmed(slot->arming, kSuccess, slot->bearer.Load(), slot->to_bearer);
+  SendArmed(slot->arming, slot->bearer.Load(), slot->to_bearer);
   bool ahead = slot->at_once;
   if (!ahead) TellBirth(slot, kNobody);
   for (;;) {
@@ -349,7 +349,7 @@ void Bear(Slot* slot) {
   if (failure.failed()) {
     Unlist(slot);
     TellBirth(slot, kNobody);
-    SendArmed(slot->arming, failure);
+    SendNotArmed(slot->arming, failure);
   } else {
     CarryAll(slot);
   }
@@ -358,13 +358,15 @@ void Bear(Slot* slot) {
   slot->bears = false;
 }
 
-bool PassOn(Slot* slot, const char* buffer, Message* message) {
+Failure PassOn(Slot* slot, const char* buffer, Message* message) {
   const long sent = SendWithFds(slot->to_bearer, buffer, static_cast<std::size_t>(message->size),
                                 message->fds, message->fd_count);
-  if (sent < 0) return false;
+  // It is as good as dead when nothing can be sent to it, but for this.
+  if (TooManyUnderWay(sent)) return FailureIf(sent, Step::kArm);
+  if (sent < 0) return {Step::kArm, ESRCH};
   message->CloseFds();
   slot->passed_on = true;
-  return true;
+  return kSuccess;
 }
 
 }  // namespace palmshed::child

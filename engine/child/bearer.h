@@ -22,6 +22,7 @@
 // or stopping, its bearer, so there each bears one program.
 #pragma once
 
+#include "child/failure.h"
 #include "child/message.h"
 #include "child/pool.h"
 
@@ -34,7 +35,7 @@ inline constexpr int kBorneNull = 5;
 void Bear(Slot* slot);
 
 /// Leader, under the pool's lock: a request that came to init instead of the bearer, whose
-/// descriptors are closed here then. False: it could not be passed on.
-bool PassOn(Slot* slot, const char* buffer, Message* message);
+/// descriptors are closed here then, unless it could not be passed on.
+Failure PassOn(Slot* slot, const char* buffer, Message* message);
 
 }  // namespace palmshed::child

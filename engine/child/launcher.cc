@@ -32,16 +32,6 @@ void SendReply(const LauncherReply& reply) {
   if (SendMessage(kSocketFd, &reply, sizeof reply) < 0) ExitGroup(0);  // The engine is gone.
 }
 
-// A user's processes together have only so many descriptors on their way (unix(7)). What was
-// created ends with its socket, which the engine closes then.
-void SendCreated(const LauncherReply& reply, int pidfd) {
-  const long sent = SendMessage(kSocketFd, &reply, sizeof reply, pidfd);
-  if (sent >= 0) return;
-  if (sent != -ETOOMANYREFS) ExitGroup(0);
-  const Failure failure = FailureIf(sent, Step::kCloneSandbox);
-  SendReply(FailureReply(LauncherAnswer::kCreateFailed, reply.sequence, failure));
-}
-
 [[noreturn]] void FailLauncher(const Failure& failure) {
   SendReply(FailureReply(LauncherAnswer::kFailed, 0, failure));
   ExitGroup(1);
@@ -177,7 +167,7 @@ void Launcher::ServeRequest() {
       FailureReply(failure.failed() ? LauncherAnswer::kCreateFailed : LauncherAnswer::kCreated,
                    request.sequence, failure);
   std::memcpy(reply.stamps, created.stamps, sizeof reply.stamps);
-  SendCreated(reply, created.pidfd);
+  if (SendCreated(reply, created.pidfd) < 0) ExitGroup(0);
   if (created.pidfd >= 0) Close(created.pidfd);
 }
 

@@ -71,6 +71,8 @@ long SendWithFds(int socket, const void* bytes, std::size_t size, const int* fds
   return sent < 0 ? sent : 0;
 }
 
+bool TooManyUnderWay(long sent) { return sent == -ETOOMANYREFS; }
+
 long SendMessage(int socket, const void* bytes, std::size_t size, int fd) {
   return SendWithFds(socket, bytes, size, &fd, fd >= 0 ? 1 : 0);
 }

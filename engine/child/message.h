@@ -26,4 +26,8 @@ long SendMessage(int socket, const void* bytes, std::size_t size, int fd = -1);
 /// The same with `count` descriptors, at most kMaxExecFds.
 long SendWithFds(int socket, const void* bytes, std::size_t size, const int* fds, int count);
 
+/// Whether that was for the descriptors alone: a user's processes together may have only so many on
+/// their way (ETOOMANYREFS, unix(7)), and those of others may be what is too much.
+bool TooManyUnderWay(long sent);
+
 }  // namespace palmshed::child

@@ -112,12 +112,14 @@ void SendOpened(const char* buffer, const Message& message) {
   reply.answer = InitAnswer::kOpened;
   reply.sequence = HeaderOf(buffer, message).sequence;
   const long opened = OpenInside(request.what);
-  if (opened < 0) {
-    reply.step = Step::kOpenInside;
-    reply.sys_errno = static_cast<std::int32_t>(-opened);
-  }
-  if (SendMessage(kSocketFd, &reply, sizeof reply, static_cast<int>(opened)) < 0) ExitGroup(0);
-  if (opened >= 0) Close(static_cast<int>(opened));
+  const int fd = static_cast<int>(opened);
+  const long sent = opened < 0 ? opened : SendMessage(kSocketFd, &reply, sizeof reply, fd);
+  if (opened >= 0) Close(fd);
+  if (sent >= 0) return;
+  if (opened >= 0 && !TooManyUnderWay(sent)) ExitGroup(0);
+  reply.step = Step::kOpenInside;
+  reply.sys_errno = static_cast<std::int32_t>(-sent);
+  if (SendMessage(kSocketFd, &reply, sizeof reply) < 0) ExitGroup(0);
 }
 
 void ServeControl(Pool* pool, const char* buffer, const Message& message) {
@@ -167,8 +169,8 @@ bool AcceptExec(Pool* pool, Slot* slot, const char* buffer, Message* message,
   }
   if (!failure.failed() && request.processes != 0) AwaitBirths(pool);
   if (!failure.failed() && request.armed != 0) {
-    if (HandOver(pool, request, buffer, message, received_ns)) return false;
-    failure = {Step::kArm, ESRCH};
+    failure = HandOver(pool, request, buffer, message, received_ns);
+    if (!failure.failed()) return false;
   } else if (!failure.failed()) {
     failure = no_slot;
   }
@@ -231,8 +233,11 @@ void RegisterLocked(Slot* slot) {
   ++slot->pool->live;
 }
 
+// What the descriptor is for can be done by way of init, too.
 void SendEnd(const InitReply& reply, int fd) {
-  if (SendMessage(kSocketFd, &reply, sizeof reply, fd) < 0) ExitGroup(0);
+  long sent = SendMessage(kSocketFd, &reply, sizeof reply, fd);
+  if (TooManyUnderWay(sent)) sent = SendMessage(kSocketFd, &reply, sizeof reply);
+  if (sent < 0) ExitGroup(0);
 }
 
 void Lead(Slot* slot) {
@@ -266,7 +271,7 @@ void ServeWithoutSlot(Pool* pool, char* buffer, const Failure& reason) {
     return;
   }
   if (header.op == InitOp::kArm) {
-    SendArmed(header.sequence, reason);
+    SendNotArmed(header.sequence, reason);
   } else {
     ServeControl(pool, buffer, message);
   }

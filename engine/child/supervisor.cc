@@ -83,7 +83,7 @@ class Supervisor {
 
  private:
   void ReadConfig();
-  void SendReply(const LauncherReply& reply, int fd = -1);
+  void SendReply(const LauncherReply& reply);
   void ServeRequest();
   Failure Create(const Message& message, std::uint32_t sequence, int* pidfd);
   Failure Spawn(Birth* birth, std::uint32_t sequence, int* pidfd);
@@ -102,8 +102,8 @@ void Supervisor::ReadConfig() {
   message.CloseFds();
 }
 
-void Supervisor::SendReply(const LauncherReply& reply, int fd) {
-  if (SendMessage(kSocketFd, &reply, sizeof reply, fd) < 0) unheard_ = true;
+void Supervisor::SendReply(const LauncherReply& reply) {
+  if (SendMessage(kSocketFd, &reply, sizeof reply) < 0) unheard_ = true;
 }
 
 void Supervisor::Start() {
@@ -164,11 +164,13 @@ void Supervisor::ServeRequest() {
     if (request.op == LauncherOp::kCreate) failure = Create(message, request.sequence, &pidfd);
   }
   message.CloseFds();
-  SendReply(
-      FailureReply(failure.failed() ? LauncherAnswer::kCreateFailed : LauncherAnswer::kCreated,
-                   request.sequence, failure),
-      pidfd);
-  if (pidfd >= 0) Close(pidfd);
+  if (failure.failed()) {
+    SendReply(FailureReply(LauncherAnswer::kCreateFailed, request.sequence, failure));
+    return;
+  }
+  const auto reply = FailureReply(LauncherAnswer::kCreated, request.sequence, kSuccess);
+  if (SendCreated(reply, pidfd) < 0) unheard_ = true;
+  Close(pidfd);
 }
 
 // Inits, guards and what was adopted. False when no child is left.

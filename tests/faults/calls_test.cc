@@ -9,9 +9,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <iterator>
 #include <map>
+#include <ostream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -107,35 +110,59 @@ TEST_P(FailingCalls, AreClearErrorsOrMakeNoDifference) {
   }
 }
 
-class RefusedDescriptors : public RoundsTest {};
+/// Who sends descriptors, and what a call of the library says that needed one.
+struct Sender {
+  std::string_view life;
+  Role role{};
+  Phase phase{};
+  std::string_view said;
+
+  friend void PrintTo(const Sender& sender, std::ostream* out) {
+    *out << sender.life << " " << ToString(sender.role);
+  }
+};
+
+class RefusedDescriptors : public RoundsTest, public ::testing::WithParamInterface<Sender> {};
 
 // What processes of a user have on their way is counted together (unix(7)), so others can be what
-// is too much. Which of the launcher's messages has a descriptor is not to be seen: each is refused
-// once.
-TEST_F(RefusedDescriptors, OfALauncherAreAClearErrorAndItServesOn) {
-  const Life& launched = *std::ranges::find(kLives, "launched", &Life::name);
-  PALMSHED_SKIP_UNLESS(WantOf(launched).empty(), WantOf(launched));
-  const auto sends = [](const Call& call) {
-    return call.role == Role::kLauncher && call.phase == Phase::kCreate &&
-           call.number == SYS_sendmsg;
+// is too much. Which message has a descriptor is not to be seen: each is refused once.
+TEST_P(RefusedDescriptors, AreAClearErrorAndWhoSentThemServesOn) {
+  const Sender& sender = GetParam();
+  const Life& life = *std::ranges::find(kLives, sender.life, &Life::name);
+  PALMSHED_SKIP_UNLESS(WantOf(life).empty(), WantOf(life));
+  const auto sends = [&](const Call& call) {
+    return call.role == sender.role && call.phase == sender.phase && call.number == SYS_sendmsg;
   };
-  ASSERT_THAT(Recorded(launched).report, Contains("create worked"));
-  std::vector<std::string> created;
-  for (auto refused = std::ranges::count_if(Recorded(launched).calls, sends); refused > 0;) {
-    auto left = refused--;
-    const auto course = Run(launched, [&](const Call& call, Roles&) {
+  ASSERT_THAT(Recorded(life).report, Contains("create worked"));
+  std::vector<std::string> lines;
+  std::ptrdiff_t refused = std::ranges::count_if(Recorded(life).calls, sends);
+  EXPECT_GT(refused, 0);
+  for (; refused > 0; --refused) {
+    std::ptrdiff_t left = refused;
+    const auto course = Run(life, [&](const Call& call, Roles&) {
       return sends(call) && --left == 0 ? ETOOMANYREFS : 0;
     });
     ASSERT_TRUE(course);
     EXPECT_THAT(course->stays, IsEmpty());
-    EXPECT_EQ(Judge(*course, {.runs = RunsOf(Recorded(launched).report)}), "");
-    for (const std::string& line : course->report) {
-      if (line.starts_with("create ")) created.push_back(line);
-    }
+    EXPECT_EQ(Judge(*course, {.runs = RunsOf(Recorded(life).report)}), "");
+    std::ranges::copy(course->report, std::back_inserter(lines));
   }
-  EXPECT_THAT(created, Contains(StartsWith("create error OVERLOADED op=")))
-      << ::testing::PrintToString(created);
+  EXPECT_THAT(lines, Contains(StartsWith(std::string(sender.said))))
+      << ::testing::PrintToString(lines);
 }
+
+constexpr Sender kSenders[] = {
+    {"launched", Role::kLauncher, Phase::kCreate, "create error OVERLOADED op="},
+    {"filtered", Role::kStage, Phase::kCreate, "create error OVERLOADED op="},
+    // Another child is asked for.
+    {"limited", Role::kInit, Phase::kExec, "ran script exited"},
+    {"limited", Role::kBearer, Phase::kExec, "ran script exited"},
+    {"memory", Role::kInit, Phase::kExec, "write error OVERLOADED op="},
+    {"feeding", Role::kBearer, Phase::kExec, "ran typed startup_failed stage=terminal"}};
+
+INSTANTIATE_TEST_SUITE_P(Of, RefusedDescriptors, ValuesIn(kSenders), [](const auto& one) {
+  return std::string(one.param.life) + "_" + std::string(ToString(one.param.role));
+});
 
 std::string NameOfTest(const ::testing::TestParamInfo<FailingCalls::ParamType>& info) {
   const auto& [life, phase] = info.param;
