@@ -28,10 +28,15 @@ struct Subject {
 };
 
 constexpr std::array kSubjects{
-    Subject{"live", MeasureLive},          Subject{"resident", MeasureResident},
-    Subject{"mounts", MeasureMounts},      Subject{"files", MeasureFiles},
-    Subject{"output", MeasureOutput},      Subject{"much-output", MeasureMuchOutput},
-    Subject{"limits", MeasureEnforcement}, Subject{"ramp", MeasureRamp},
+    Subject{"steps", MeasureSteps},
+    Subject{"live", MeasureLive},
+    Subject{"resident", MeasureResident},
+    Subject{"mounts", MeasureMounts},
+    Subject{"files", MeasureFiles},
+    Subject{"output", MeasureOutput},
+    Subject{"much-output", MeasureMuchOutput},
+    Subject{"limits", MeasureEnforcement},
+    Subject{"ramp", MeasureRamp},
 };
 
 struct Options {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,14 +67,19 @@ Words Nsjail(const Place& place) {
           kProgram};
 }
 
+/// Each has one of its own: they know containers by their names.
+std::string StateOf(const Place& place) {
+  return place.files + "/state-" + std::filesystem::path(place.program).filename().string();
+}
+
 Words OciRuntime(const Place& place) {
-  return {place.program,           "--root",  place.files + "/state", "run", "--bundle",
+  return {place.program,           "--root",  StateOf(place), "run", "--bundle",
           place.files + "/bundle", place.name};
 }
 
 Words Runsc(const Place& place) {
   return {
-      place.program, "--root",   place.files + "/state",  "--network", "none", "--ignore-cgroups",
+      place.program, "--root",   StateOf(place),          "--network", "none", "--ignore-cgroups",
       "run",         "--bundle", place.files + "/bundle", place.name};
 }
 

@@ -20,6 +20,7 @@ struct Settings {
   Random& random;
 };
 
+std::vector<Figure> MeasureSteps(const Settings& settings);        // steps.cc
 std::vector<Figure> MeasureLive(const Settings& settings);         // live.cc
 std::vector<Figure> MeasureResident(const Settings& settings);     // surroundings.cc
 std::vector<Figure> MeasureMounts(const Settings& settings);       // surroundings.cc

@@ -24,7 +24,7 @@ from devtool.suites import configure_and_build
 PAGE = BUILD / "benchmarks"
 BINARIES = BUILD / "release/bin"
 PROGRAMS = ("palmshed_latency", "palmshed_measure")
-SUBJECTS = ("live", "resident", "mounts", "files", "output", "much-output", "limits", "ramp")
+SUBJECTS = ("steps", "live", "resident", "mounts", "files", "output", "much-output", "limits", "ramp")
 TIMEOUT_S = 60 * 60.0
 ABSENT = "absent: "  # What a program says that cannot measure here, and is no failure.
 

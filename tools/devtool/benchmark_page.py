@@ -11,6 +11,11 @@ from devtool.targets import TARGETS, verdict
 MEASURES = {
     "latency": ("Latency", "Time of one run, after so many milliseconds in which nothing ran."),
     "throughput": ("Throughput", "Runs a second by so many workers at the same time."),
+    "steps": (
+        "Steps",
+        "What one create, one execution and one destroy are made of, beside the floor. The names of the steps are those "
+        "of docs/observability.md; the line without a step is the whole call.",
+    ),
     "growth": ("Growth", "What single operations cost while something grows, each beside the floor of that moment."),
     "memory": (
         "Memory",
