@@ -33,8 +33,8 @@ constexpr std::array kLimits{
     Limit{kLimitedExec, std::chrono::milliseconds(1000), Against::kUnlimited, 1.25},
     Limit{kExec, std::chrono::milliseconds(0), Against::kFloor, 1.45},
     Limit{kExec, std::chrono::milliseconds(50), Against::kFloor, 1.45},
-    Limit{kCommandLine, std::chrono::milliseconds(0), Against::kPeer, 1.4},
-    Limit{kCommandLine, std::chrono::milliseconds(50), Against::kPeer, 1.4},
+    Limit{kCommandLine, std::chrono::milliseconds(0), Against::kPeer, 1.6},
+    Limit{kCommandLine, std::chrono::milliseconds(50), Against::kPeer, 1.6},
 };
 
 /// Of the median to the tenth percentile of V.

@@ -47,10 +47,10 @@ TEST(Limits, AreExceededOnlyBeyondTheInterval) {
 }
 
 TEST(Limits, CompareTheCommandLineWithBubblewrap) {
-  const Ratio slow{.value = 1.5, .low = 1.41, .high = 1.6};
+  const Ratio slow{.value = 1.7, .low = 1.61, .high = 1.8};
   const std::vector<LatencyTable> tables{Table(0, kGoodExec, slow), Table(50, kGoodExec, kGoodRun),
                                          Table(1000, kGoodExec, kGoodRun)};
-  EXPECT_THAT(Excesses(tables), ElementsAre(HasSubstr("palmshed run with 0 ms idle: 1.50 B")));
+  EXPECT_THAT(Excesses(tables), ElementsAre(HasSubstr("palmshed run with 0 ms idle: 1.70 B")));
 }
 
 TEST(Limits, CompareLimitedExecutionsWithUnlimitedOnes) {

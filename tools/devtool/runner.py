@@ -1,6 +1,7 @@
 """Runs suites, keeps their logs, and sums up."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -66,6 +67,13 @@ def account_of(suite: Suite, count: Count) -> list[str]:
     return [*lines, "---"]
 
 
+def shown_of(suite: Suite) -> list[str]:
+    if not suite.shown:
+        return []
+    text = (LOGS / f"{suite.name}.log").read_text(errors="replace")
+    return [f"    {line}" for line in text.splitlines() if re.match(suite.shown, line)]
+
+
 def summary_line(suite: Suite, count: Count, seconds: float) -> str:
     skipped = f", {count.skipped} skipped" if count.skipped else ""
     counts = f"{count.passed} passed, {count.failed} failed{skipped}"
@@ -86,6 +94,7 @@ def run_suites(suites: list[Suite]) -> int:
         print(lines[-1])
         if count.left_out:
             print("    skipped:", ", ".join(count.left_out))
+        print("".join(line + "\n" for line in shown_of(suite)), end="")
         if count.failed:
             broken.add(suite.name)
             account = account_of(suite, count)

@@ -47,6 +47,14 @@ class Runner(unittest.TestCase):
         self.assertIn("    the reason", lines)
         self.assertFalse(any("never" in line for line in lines if "$" not in line))
 
+    def test_what_a_suite_shows_is_printed_although_it_passed(self) -> None:
+        _, lines = self.run_all(
+            Suite("a", lambda: [prints("exec 1.2 V\nunseen")], one_check, shown="exec"),
+            Suite("b", lambda: [prints("exec 1.3 V")], one_check),
+        )
+        self.assertIn("    exec 1.2 V", lines)
+        self.assertFalse(any("unseen" in line or "1.3" in line for line in lines))
+
     def test_what_failed_is_said_again_at_the_end(self) -> None:
         junit = self.logs / "a.xml"
         case = '<testcase name="x" status="fail"><system-out>the reason</system-out></testcase>'

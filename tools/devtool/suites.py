@@ -18,6 +18,7 @@ class Suite:
     needs: str = ""  # A suite that must have passed, else this one fails unrun.
     for_root: bool = False  # Left out for an ordinary user.
     longest_s: float = 20 * 60  # For one command; a hung suite must not hang the run.
+    shown: str = ""  # A pattern; lines of the log that match are printed although all is well.
 
 
 def junit_of(suite: str) -> str:
@@ -262,6 +263,13 @@ SUITES: tuple[Suite, ...] = (
         by_ctest,
     ),
     Suite("release", lambda: configure_and_build("release", targets=RELEASED), one_check),
+    Suite(
+        "benchmark",
+        lambda: [python("devtool.benchmark_smoke")],
+        one_check,
+        needs="release",
+        shown=r"^( {24}p10|\d+ ms idle|vfork\+exec|bubblewrap {5}|palmshed run|exec|not judged|over the limit|no ratio)",
+    ),
     Suite("package", lambda: [python("devtool.package", "release")], by_lines, needs="release"),
     Suite("production-parts", lambda: [unittests("production/tests", "production")], by_unittest),
     Suite("production", lambda: [production()], by_lines, needs="release"),
