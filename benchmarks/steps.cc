@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <ratio>
 #include <span>
 #include <string>
 #include <thread>
@@ -40,6 +41,7 @@ class Steps {
   }
   std::vector<Figure> ToFigures(const Heading& heading, double at) const {
     std::vector<Figure> figures;
+    figures.reserve(all_.size());
     for (const Step& step : all_) {
       figures.push_back(Spread(heading, step.name, at, step.samples));
     }

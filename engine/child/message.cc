@@ -71,7 +71,9 @@ long SendWithFds(int socket, const void* bytes, std::size_t size, const int* fds
   return sent < 0 ? sent : 0;
 }
 
-bool TooManyUnderWay(long sent) { return sent == -ETOOMANYREFS; }
+bool TooManyUnderWay(long sent) {
+  return sent == -ETOOMANYREFS;  // NOLINT(misc-include-cleaner): Linux's own, in <cerrno> too
+}
 
 long SendMessage(int socket, const void* bytes, std::size_t size, int fd) {
   return SendWithFds(socket, bytes, size, &fd, fd >= 0 ? 1 : 0);

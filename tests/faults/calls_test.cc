@@ -3,12 +3,12 @@
 // missing, and afterwards the engine works.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <string.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <cstring>
 #include <iterator>
 #include <map>
 #include <ostream>
