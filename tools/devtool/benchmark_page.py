@@ -27,7 +27,7 @@ MEASURES = {
     "limits": ("Limits", "From the crossing of a limit until the program is dead and its end reported."),
     "ramp": ("Ramp", "Programs that run at the same time, each in a sandbox of its own."),
 }
-BARS = frozenset({"latency"})  # Few places on the axis, and many names.
+BARS = frozenset({"latency", "steps"})  # Few places on the axis, and many names.
 
 Table = list[Sequence[str]]
 
