@@ -9,6 +9,7 @@ from devtool.targets import (
     one_to_another,
     sandbox_memory,
     share_of_allowance,
+    time_to_create,
     verdict,
 )
 
@@ -64,6 +65,12 @@ class Measured(unittest.TestCase):
         self.assertAlmostEqual(measured.value, 1.25)
         self.assertLess(measured.low, 1.25)
         self.assertGreater(measured.high, 1.25)
+
+    def test_creates_are_summed_over_all_that_were_missing(self) -> None:
+        name = "create, one after another"
+        figures = [figure("growth", name, us, at) for at, us in ((1, 4000), (10, 1000), (100, 2000), (1000, 1))]
+        self.assertEqual(time_to_create(100)(figures), certain((4000 + 9 * 1000 + 90 * 2000) / 1e6))
+        self.assertIsNone(time_to_create(50)(figures))
 
     def test_memory_is_summed_where_the_kernels_part_is_known(self) -> None:
         parts = ("each sandbox, PSS", "each sandbox, page tables", "each sandbox, kernel")
