@@ -3,12 +3,12 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <time.h>
 
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <expected>
 #include <utility>
 

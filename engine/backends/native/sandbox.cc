@@ -19,7 +19,11 @@
 #include <vector>
 
 #include "backends/backend.h"
+#include "backends/native/armed_children.h"
 #include "backends/native/await_by_loop.h"
+#include "backends/native/disk_enforcer.h"
+#include "backends/native/enforcement.h"
+#include "backends/native/enforcer.h"
 #include "backends/native/exec_message.h"
 #include "backends/native/helper_steps.h"
 #include "backends/native/launcher.h"
