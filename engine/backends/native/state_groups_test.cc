@@ -5,7 +5,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,7 +36,7 @@ class StateGroupsTest : public ::testing::Test {
     EXPECT_TRUE(home) << home.error().message;
     return std::move(*home);
   }
-  Collection Collect() {
+  Collection Collect() const {
     auto collection = CollectDead(root_.fd.get());
     EXPECT_TRUE(collection);
     return collection ? std::move(*collection) : Collection{};

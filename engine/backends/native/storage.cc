@@ -17,7 +17,6 @@
 #include "kernel/sized_storage.h"
 #include "palmshed/error.h"
 #include "palmshed/options.h"
-#include "palmshed/units.h"
 #include "plan/plan.h"
 #include "workspace/disk_usage.h"
 #include "workspace/resolve.h"

@@ -14,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/result.h"
 #include "kernel/seccomp_filter.h"
 
 namespace palmshed::backends::native {

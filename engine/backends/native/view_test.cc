@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "backends/native/fake_tree.h"
+#include "backends/native/runtimes.h"
 #include "child/wire.h"
 #include "kernel/filter_test_support.h"
 #include "kernel/landlock.h"
