@@ -78,6 +78,7 @@ std::vector<LatencyTable> MeasureLatency(const Options& options, const Programs&
     const std::chrono::milliseconds gap(gap_ms);
     const auto series = Measure(variants->all(), gap, Rounds(options, gap_ms), random);
     tables.push_back(Summarize(gap, series, peers.all(), random));
+    tables.back().absent = variants->absent();
     Print(tables.back());
     (void)std::fflush(stdout);  // A run takes minutes; its reader sees each table when it is there.
   }

@@ -41,6 +41,7 @@ struct LatencyTable {
   std::chrono::milliseconds gap{};
   std::vector<Row> rows{};
   std::vector<Failed> failures{};
+  std::vector<std::string> absent{};  ///< Variants that this host cannot run.
 };
 
 struct ThroughputRow {

@@ -103,6 +103,8 @@ void Variants::AddExecutions() {
   if (limited_) {
     variants_.push_back(
         {.name = kLimitedExec, .floor = kExec, .run = [this] { MustRun(*limited_, kProgram); }});
+  } else {
+    absent_.emplace_back(kLimitedExec);
   }
   variants_.push_back({.name = kOneShot, .floor = kFloor, .run = [this] {
                          Sandbox sandbox = Must(engine_.CreateSandbox());
@@ -149,6 +151,7 @@ void Variants::KeepOnly(const std::vector<std::string>& names) {
   wanted.insert(wanted.end(), peers_.begin(), peers_.end());
   wanted.emplace_back(kFloor);
   for (const std::string& name : names) {
+    if (std::ranges::find(absent_, name) != absent_.end()) continue;
     const auto found = std::ranges::find(variants_, name, &Variant::name);
     if (found == variants_.end()) Die("there is no variant named " + name);
     wanted.push_back(found->floor);

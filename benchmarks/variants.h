@@ -24,6 +24,8 @@ class Variants {
   static std::unique_ptr<Variants> Create(const Programs& programs, const Peers& peers);
 
   std::span<const Variant> all() const { return variants_; }
+  /// Names of those that this host cannot run; it has been said why.
+  const std::vector<std::string>& absent() const { return absent_; }
   /// Takes out all but `names` and what they are compared with. Ends the benchmark for unknown
   /// names.
   void KeepOnly(const std::vector<std::string>& names);
@@ -43,6 +45,7 @@ class Variants {
   std::unique_ptr<Engine> new_engine_;  ///< As above.
   std::vector<std::string> peers_;      ///< Names of those among the variants.
   std::vector<Variant> variants_;
+  std::vector<std::string> absent_;
 };
 
 }  // namespace palmshed::benchmarks

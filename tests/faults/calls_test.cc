@@ -154,9 +154,6 @@ TEST_P(RefusedDescriptors, AreAClearErrorAndWhoSentThemServesOn) {
 constexpr Sender kSenders[] = {
     {"launched", Role::kLauncher, Phase::kCreate, "create error OVERLOADED op="},
     {"filtered", Role::kStage, Phase::kCreate, "create error OVERLOADED op="},
-    // Another child is asked for.
-    {"limited", Role::kInit, Phase::kExec, "ran script exited"},
-    {"limited", Role::kBearer, Phase::kExec, "ran script exited"},
     {"memory", Role::kInit, Phase::kExec, "write error OVERLOADED op="},
     {"feeding", Role::kBearer, Phase::kExec, "ran typed startup_failed stage=terminal"}};
 

@@ -55,11 +55,14 @@ bool IsBelowThisProcess(pid_t pid) {
   return pid == ::getpid();
 }
 
-void LowerLimit(pid_t pid) {
+/// False when it is gone.
+bool LowerLimit(pid_t pid) {
   rlimit limit{};
-  if (::prlimit(pid, RLIMIT_NOFILE, nullptr, &limit) != 0) throw std::runtime_error("prlimit");
+  bool done = ::prlimit(pid, RLIMIT_NOFILE, nullptr, &limit) == 0;
   limit.rlim_cur = kTheirs;
-  if (::prlimit(pid, RLIMIT_NOFILE, &limit, nullptr) != 0) throw std::runtime_error("prlimit");
+  done = done && ::prlimit(pid, RLIMIT_NOFILE, &limit, nullptr) == 0;
+  if (!done && errno != ESRCH) throw std::runtime_error("prlimit");
+  return done;
 }
 
 void LimitHelpers() {
@@ -67,8 +70,7 @@ void LimitHelpers() {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const int pid = std::atoi(entry.path().filename().c_str());
     if (pid == 0 || pid == ::getpid() || !IsBelowThisProcess(pid)) continue;
-    LowerLimit(pid);
-    ++limited;
+    limited += LowerLimit(pid) ? 1 : 0;
   }
   if (limited == 0) throw std::runtime_error("no helpers");
 }
