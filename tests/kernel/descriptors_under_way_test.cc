@@ -1,5 +1,6 @@
 // A user's processes together may have only so many descriptors on their way through sockets
 // (unix(7)). Where others have used that up, what needs one says so, and works again afterwards.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -82,10 +83,14 @@ class UnderWay {
     if (::socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends_.data()) != 0) {
       throw std::runtime_error("socketpair");
     }
+    // No socket: one that waits in its own queue stays there until the kernel collects it, which it
+    // does in its own time, and these are to be gone when the sockets are.
+    sent_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (sent_ == -1) throw std::runtime_error("/dev/null");
     for (rlim_t sent = 0; sent <= kTheirs; sent += kInOne) Send();
   }
   ~UnderWay() {
-    for (const int end : ends_) (void)::close(end);
+    for (const int fd : {ends_[0], ends_[1], sent_}) (void)::close(fd);
   }
   UnderWay(const UnderWay&) = delete;
   UnderWay& operator=(const UnderWay&) = delete;
@@ -95,7 +100,7 @@ class UnderWay {
 
   void Send() const {
     std::array<int, kInOne> fds{};
-    fds.fill(ends_[0]);
+    fds.fill(sent_);
     alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof fds)> control{};
     char byte = 0;
     iovec part{.iov_base = &byte, .iov_len = 1};
@@ -113,6 +118,7 @@ class UnderWay {
   }
 
   std::array<int, 2> ends_{};
+  int sent_ = -1;
 };
 
 template <class T>
