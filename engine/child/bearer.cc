@@ -122,9 +122,11 @@ void Refuse(Slot* slot, const Failure& failure) {
   Ring(slot->orders);
 }
 
+// Not before: only then is the bearer where the limits hold, and what it bears with it.
 void AwaitRequest(const Slot& slot) {
   pollfd watched{slot.at_bearer, POLLIN, 0};
-  (void)Poll(&watched, 1, kNoTimeout);
+  while (Poll(&watched, 1, kNoTimeout) < 0) {
+  }
 }
 
 // Signals that are meant for what it bears do not end it.
@@ -296,7 +298,8 @@ void CarryOrphan(Slot* slot) {
   if (slot->given.Load() == 0) {
     pollfd watched{child, POLLIN, 0};
     (void)Call(SYS_pidfd_send_signal, child, SIGKILL, nullptr, 0);
-    (void)Poll(&watched, 1, kNoTimeout);
+    while (Poll(&watched, 1, kNoTimeout) < 0) {
+    }
   }
   // It may have been given something in the meantime.
   if (slot->given.Load() == 0) {

@@ -161,6 +161,29 @@ INSTANTIATE_TEST_SUITE_P(Of, RefusedDescriptors, ValuesIn(kSenders), [](const au
   return std::string(one.param.life) + "_" + std::string(ToString(one.param.role));
 });
 
+class FailingWaits : public RoundsTest {};
+
+// Whoever bears a program is told to wait until it is where the limits hold, and is asked for it
+// then.
+TEST_F(FailingWaits, BeforeARequestDoNotLetAProgramOutOfItsLimits) {
+  const Life& life = *std::ranges::find(kLives, "limited", &Life::name);
+  PALMSHED_SKIP_UNLESS(WantOf(life).empty(), WantOf(life));
+  const auto expected = RunsOf(Recorded(life).report);
+  for (int round = 0; round < 5; ++round) {
+    int waits = 0;
+    const auto course = Run(life, [&](const Call& call, Roles&) {
+      const bool waits_for_request =
+          call.role == Role::kBearer && call.phase == Phase::kExec && call.number == SYS_ppoll;
+      // Each one fails once: what waits again comes next.
+      return waits_for_request && waits++ % 2 == 0 ? ENOMEM : 0;
+    });
+    ASSERT_TRUE(course);
+    EXPECT_GT(waits, 0);
+    EXPECT_THAT(course->stays, IsEmpty());
+    EXPECT_EQ(Judge(*course, {.runs = expected}), "") << ::testing::PrintToString(course->report);
+  }
+}
+
 std::string NameOfTest(const ::testing::TestParamInfo<FailingCalls::ParamType>& info) {
   const auto& [life, phase] = info.param;
   return std::string(life.name) + "_" + std::string(ToString(phase));
