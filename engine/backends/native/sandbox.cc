@@ -202,6 +202,10 @@ Result<std::uint32_t> NativeSandbox::StartCounted(const plan::ExecPlan& plan, St
        !started && started.error().sys_errno == ESTALE && again < ArmedChildren::kMost; ++again) {
     started = StartOn(plan, stdio, ended);
   }
+  // They all die with a sandbox that is being ended.
+  if (!started && started.error().sys_errno == ESTALE && IsEnding()) {
+    return std::unexpected(Dead());
+  }
   if (started && plan.limits.any()) {
     // Destroy waits for this call, and then for the loop.
     parts_.loop->Post([this, execution = *started] { OnSent(execution); });
