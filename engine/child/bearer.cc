@@ -122,13 +122,6 @@ void Refuse(Slot* slot, const Failure& failure) {
   Ring(slot->orders);
 }
 
-// Not before: only then is the bearer where the limits hold, and what it bears with it.
-void AwaitRequest(const Slot& slot) {
-  pollfd watched{slot.at_bearer, POLLIN, 0};
-  while (Poll(&watched, 1, kNoTimeout) < 0) {
-  }
-}
-
 // Signals that are meant for what it bears do not end it.
 void RunBearer(void* shared) {
   auto* const slot = static_cast<Slot*>(shared);
@@ -139,7 +132,8 @@ void RunBearer(void* shared) {
   bool ahead = slot->at_once;
   if (!ahead) TellBirth(slot, kNobody);
   for (;;) {
-    if (!ahead) AwaitRequest(*slot);
+    // With the request the bearer is where the limits hold, and what it bears with it.
+    if (!ahead) AwaitReadable(slot->at_bearer);
     const Failure failure = BearOne(slot);
     if (failure.failed() && ahead) {
       ahead = false;  // The limits of the next one may leave it more room.
@@ -296,10 +290,8 @@ void CarryOrphan(Slot* slot) {
   if (!HasChild()) return;
   const int child = slot->pidfd.Load();
   if (slot->given.Load() == 0) {
-    pollfd watched{child, POLLIN, 0};
     (void)Call(SYS_pidfd_send_signal, child, SIGKILL, nullptr, 0);
-    while (Poll(&watched, 1, kNoTimeout) < 0) {
-    }
+    AwaitReadable(child);
   }
   // It may have been given something in the meantime.
   if (slot->given.Load() == 0) {

@@ -24,9 +24,7 @@ void AwaitEnd(int pid) {
   const long pidfd = Call(SYS_pidfd_open, pid, 0);
   if (pidfd < 0) return;
   if (Call(SYS_pidfd_send_signal, pidfd, 0, nullptr, 0) >= 0) {
-    pollfd watched{static_cast<int>(pidfd), POLLIN, 0};
-    while (Poll(&watched, 1, kNoTimeout) == -EINTR) {
-    }
+    AwaitReadable(static_cast<int>(pidfd));
   }
   Close(static_cast<int>(pidfd));
 }
@@ -37,9 +35,7 @@ void AwaitEnd(int pid) {
   pool->self = static_cast<int>(Call(SYS_getpid));
   (void)Prctl(PR_SET_NAME, reinterpret_cast<unsigned long>("palmshed-guard"));
   if (ProveSignalScope(*pool).failed()) ExitGroup(1);
-  pollfd watched{init, POLLIN, 0};
-  while (Poll(&watched, 1, kNoTimeout) == -EINTR) {
-  }
+  AwaitReadable(init);
   KillSandbox();
   ProcessWalk walk(pool);
   for (int pid = walk.Next(); pid != 0; pid = walk.Next()) AwaitEnd(pid);

@@ -125,6 +125,13 @@ inline long Poll(pollfd* fds, unsigned count, std::uint64_t timeout_ns) {
   return Call(SYS_ppoll, fds, count, timeout_ns == kNoTimeout ? nullptr : &timeout, nullptr, 0);
 }
 
+/// Until something can be read from `fd`, or its end has come. A wait that fails is neither.
+inline void AwaitReadable(int fd) {
+  pollfd watched{fd, POLLIN, 0};
+  while (Poll(&watched, 1, kNoTimeout) < 0) {
+  }
+}
+
 inline long OpenAt(int directory, const char* path, int flags, unsigned mode = 0) {
   return Call(SYS_openat, directory, path, flags | O_CLOEXEC, mode);
 }

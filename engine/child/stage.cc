@@ -161,7 +161,7 @@ bool HasDied(const Launcher& launcher) {
   Close(kSocketFd);  // So that the engine sees the launcher's end.
   Close(kHelperFd);
   pollfd watched[] = {{kEnginePidfd, POLLIN, 0}, {launcher.pidfd, POLLIN, 0}};
-  while (Poll(watched, 2, kNoTimeout) == -EINTR) {
+  while (Poll(watched, 2, kNoTimeout) < 0) {
   }
   (void)Call(SYS_pidfd_send_signal, launcher.pidfd, SIGKILL, nullptr, 0);
   while (Call(SYS_wait4, launcher.pid, nullptr, __WALL, nullptr) == -EINTR) {

@@ -175,7 +175,7 @@ TEST_F(FailingWaits, ForARequestDoNotLetAProgramOutOfItsLimits) {
   const auto expected = RunsOf(Recorded(life).report);
   for (int round = 0; round < 5; ++round) {
     int waits = 0;
-    // Each one fails once: what waits again comes next.
+    // Every other one fails: some bearer waits again.
     const auto course = Run(life, [&](const Call& call, Roles&) {
       return is_wait(call) && waits++ % 2 == 0 ? ENOMEM : 0;
     });

@@ -127,6 +127,15 @@ TEST_F(EscapeProcesses, InitCannotBeTracedOrLookedInto) {
   EXPECT_EQ(Exec(sandbox, {"./probe", "read", "/proc/self/exe"}).exit_code, kReached);
 }
 
+// With no descriptors to wait for, init would spin outside of every limit, and see no end.
+TEST_F(EscapeProcesses, LimitsOfInitAreOutOfReach) {
+  const std::string self = std::to_string(::getpid());
+  EXPECT_EQ(RunOnHost({ProbePath(), "limit-other", self}, As::kSelf).exit_code, kReached);
+  Sandbox sandbox = MakeSandbox();
+  EXPECT_EQ(Exec(sandbox, {"./probe", "limit-other", "1"}).exit_code, kRefused);
+  EXPECT_EQ(Exec(sandbox, {"./probe", "limit-other", "0"}).exit_code, kReached);
+}
+
 TEST_F(EscapeProcesses, ProcessesOfTheHostCannotBeSignalled) {
   const std::string self = std::to_string(::getpid());
   Sandbox sandbox = MakeSandbox();
