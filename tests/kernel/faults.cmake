@@ -66,6 +66,7 @@ palmshed_fault(host-network,no-landlock "${guarantees}"
 palmshed_fault(no-landlock "${guarantees}")
 
 palmshed_fault(no-seccomp "${guarantees}"
+  EscapeProcesses.LimitsOfInitAreOutOfReach
   Network.ExoticSocketFamiliesAreRefused
   SystemCalls.KeyringsAreClosed
   SystemCalls.NoNamespaceCanBeMade
