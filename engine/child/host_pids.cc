@@ -1,6 +1,5 @@
 #include "child/host_pids.h"
 
-#include <poll.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <unistd.h>

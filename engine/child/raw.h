@@ -119,10 +119,16 @@ inline void FutexWake(const FutexWord& word, int waiters) {
 }
 
 /// ppoll(2) without a signal mask; `timeout_ns` 0: returns at once, kNoTimeout: waits for ever.
+/// Ends the process where it may not wait for so many (EINVAL): a workload has its init's uid and
+/// can take its descriptors away by prlimit(2). Waiting again would take a processor, outside of
+/// every limit, and see no end.
 inline constexpr std::uint64_t kNoTimeout = ~std::uint64_t{0};
 inline long Poll(pollfd* fds, unsigned count, std::uint64_t timeout_ns) {
   timespec timeout = TimespecOf(timeout_ns);
-  return Call(SYS_ppoll, fds, count, timeout_ns == kNoTimeout ? nullptr : &timeout, nullptr, 0);
+  const timespec* const limit = timeout_ns == kNoTimeout ? nullptr : &timeout;
+  const long ready = Call(SYS_ppoll, fds, count, limit, nullptr, 0);
+  if (ready == -EINVAL) ExitGroup(1);
+  return ready;
 }
 
 /// Until something can be read from `fd`, or its end has come. A wait that fails is neither.

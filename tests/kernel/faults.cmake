@@ -66,7 +66,6 @@ palmshed_fault(host-network,no-landlock "${guarantees}"
 palmshed_fault(no-landlock "${guarantees}")
 
 palmshed_fault(no-seccomp "${guarantees}"
-  EscapeProcesses.LimitsOfInitAreOutOfReach
   Network.ExoticSocketFamiliesAreRefused
   SystemCalls.KeyringsAreClosed
   SystemCalls.NoNamespaceCanBeMade

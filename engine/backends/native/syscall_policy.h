@@ -34,7 +34,8 @@ enum class FilterKind : std::uint8_t {
   kHostFiles,
   /// No namespaces, network disabled: as kHostFiles, no socket family at all, and closed as well
   /// is what Landlock does not cover of the host's files and processes: changes of mode, owner,
-  /// times and attributes by path, System V and POSIX message queue objects.
+  /// times and attributes by path, System V and POSIX message queue objects, other processes'
+  /// limits.
   kFilteredOffline,
   /// As kFilteredOffline with AF_INET, AF_INET6 and NETLINK_ROUTE.
   kFilteredOnline,
@@ -65,10 +66,10 @@ std::vector<sock_filter> BuildFilter(FilterChoice choice,
 /// What x86-64 may take with namespaces is 80; the rung without them has more to close.
 std::size_t MaxFilterInstructions(FilterChoice choice, kernel::FilterArch arch = kernel::kHostArch);
 
-/// Number of the newest call that was judged (removexattrat, Linux 6.13). Numbers above it answer
+/// Number of the newest call that was judged (file_setattr, Linux 6.17). Numbers above it answer
 /// ENOSYS: a call that nobody has looked at stays closed, and programs take it for an older kernel.
 /// So do the numbers of the x32 ABI, which have bit 30 set.
-inline constexpr std::uint32_t kNewestSyscall = 466;
+inline constexpr std::uint32_t kNewestSyscall = 469;
 
 /// A closed call's place in the table; -1 where the architecture lacks it.
 struct ClosedCall {
