@@ -94,8 +94,10 @@ TEST_F(HostProgram, KeepsItsProcessWideState) {
 }
 
 TEST_F(HostProgram, LosesNoDescriptorAndNoThread) {
+  const auto threads = Threads();
   UseAnEngine(workspaces());  // Whatever is opened once and for all is open now.
-  const auto descriptors = OpenDescriptors(), threads = Threads();
+  EXPECT_TRUE(Eventually([&] { return Threads() == threads; })) << Threads();
+  const auto descriptors = OpenDescriptors();
   for (int i = 0; i < 5; ++i) UseAnEngine(workspaces());
   EXPECT_EQ(OpenDescriptors(), descriptors);
   EXPECT_TRUE(Eventually([&] { return Threads() == threads; })) << Threads();
