@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <iterator>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "palmshed/palmshed.h"
@@ -93,7 +94,15 @@ TEST_F(HostProgram, KeepsItsProcessWideState) {
   ExpectSame(before, Capture());
 }
 
+/// A sanitizer that has a thread of its own begins it with the first of the program.
+void BeginAndEndAThread() {
+  std::string task = "/proc/self/task/";
+  std::thread([&] { task += std::to_string(::gettid()); }).join();
+  EXPECT_TRUE(Eventually([&] { return !std::filesystem::exists(task); }));
+}
+
 TEST_F(HostProgram, LosesNoDescriptorAndNoThread) {
+  BeginAndEndAThread();
   const auto threads = Threads();
   UseAnEngine(workspaces());  // Whatever is opened once and for all is open now.
   EXPECT_TRUE(Eventually([&] { return Threads() == threads; })) << Threads();
