@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -17,6 +18,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -36,7 +38,27 @@ constexpr std::string_view kNoArchive =
 
 enum class Container : std::uint8_t { kTar, kGzip, kXz, kZstd, kZip };
 
+constexpr std::size_t kTarBlock = 512;
+
+/// By its checksum: the sum of all bytes, those of the sum itself taken for blanks. Nothing else
+/// tells a tar whose first name begins as another container does.
+bool IsTarHeader(std::string_view block) {
+  constexpr std::size_t kAt = 148;
+  constexpr std::size_t kSize = 8;
+  if (block.size() < kTarBlock) return false;
+  unsigned sum = kSize * ' ';
+  for (std::size_t i = 0; i < kTarBlock; ++i) {
+    if (i < kAt || i >= kAt + kSize) sum += static_cast<unsigned char>(block[i]);
+  }
+  std::string_view told = block.substr(kAt, kSize);
+  told.remove_prefix(std::min(told.find_first_not_of(' '), told.size()));
+  unsigned stated = 0;
+  const auto read = std::from_chars(told.data(), told.data() + told.size(), stated, 8);
+  return read.ec == std::errc() && stated == sum;
+}
+
 Container Recognise(std::string_view begin) {
+  if (IsTarHeader(begin)) return Container::kTar;
   if (begin.starts_with("\x1f\x8b")) return Container::kGzip;
   if (begin.starts_with(std::string_view("\xfd"
                                          "7zXZ\0",
@@ -83,7 +105,7 @@ class PeekedSource final : public ByteSource {
 
  private:
   ByteSource& inner_;
-  std::array<std::byte, 6> begin_{};
+  std::array<std::byte, kTarBlock> begin_{};
   std::size_t held_ = 0;
   std::size_t given_ = 0;
 };

@@ -32,8 +32,10 @@
 namespace palmshed::workspace {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Key;
 using ::testing::UnorderedElementsAre;
 
 class DownloadArchiveTest : public ::testing::Test {
@@ -91,6 +93,26 @@ TEST_F(DownloadArchiveTest, TreeComesDownAndGoesUpAgain) {
   EXPECT_EQ(tree_.Read("again/\xff caf\xc3\xa9"), "bytes");
   EXPECT_EQ(tree_.Target("again/l"), "sub/all");
   EXPECT_EQ(tree_.Lstat("again/sub/all").st_mtime, tree_.Lstat("t/sub/all").st_mtime);
+}
+
+// Found by the fuzzer: such a name was taken for what other containers begin with.
+TEST_F(DownloadArchiveTest, FirstNameMayBeginAsOtherContainersDo) {
+  for (const std::string name : {"PK\x03\x04", "PK\x05\x06 and more", "\x1f\x8b\x08",
+                                 "\xfd"
+                                 "7zXZ"}) {
+    SCOPED_TRACE(name);
+    tree_.Mkdir("t");
+    tree_.Write("t/" + name, "text");
+    MemorySink sink;
+    ASSERT_TRUE(workspace_.DownloadArchive("t", sink));
+    ASSERT_TRUE(sink.bytes().starts_with(name));
+    EXPECT_THAT(EntriesOf(sink.bytes()), ElementsAre(Key(name)));
+    MemorySource source(AsBytes(sink.bytes()));
+    const auto went_up = workspace_.UploadArchive("again", source);
+    ASSERT_TRUE(went_up) << went_up.error().message;
+    EXPECT_EQ(workspace_.ReadFile("again/" + name).value_or(""), "text");
+    ASSERT_TRUE(workspace_.Remove("t", true) && workspace_.Remove("again", true));
+  }
 }
 
 TEST_F(DownloadArchiveTest, LinksAreRecordedAndNeverFollowed) {
