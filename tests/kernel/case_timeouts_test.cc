@@ -35,6 +35,19 @@ TEST_F(Timeouts, FireOnTime) {
   }
 }
 
+// Init has the uid of its workloads, and so has what bears them.
+TEST_F(Timeouts, FireWhereAWorkloadSlowsItsInitDown) {
+  for (ExecOptions options : {ExecOptions{}, ExecOptions{.memory = Bytes{256U << 20}}}) {
+    options.timeout = Millis(500);
+    Sandbox sandbox = MakeSandbox();
+    const ExecResult run = Exec(sandbox, {"./probe", "slow-init"}, options);
+    EXPECT_THAT(run, EndedBy(Cause::kWallTimeout));
+    EXPECT_EQ(run.out.bytes, "slowed\n");
+    EXPECT_LT(run.duration, Millis(500 + 1500));
+    EXPECT_THAT(ExecShell(sandbox, "echo works"), ExitedWith(0, "works\n"));
+  }
+}
+
 // C053
 TEST_F(Timeouts, ZeroAndHugeMeanPlentyOfTime) {
   Sandbox sandbox = MakeSandbox();
